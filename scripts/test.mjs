@@ -1,0 +1,61 @@
+/** `npm test`: one PostgreSQL for all test files, tap with the given arguments, and a last line that says how it went. */
+import { spawn, spawnSync } from 'node:child_process';
+import { readFileSync, rmSync } from 'node:fs';
+import { constants } from 'node:os';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+process.chdir(root);
+
+const setup = spawnSync(process.execPath, ['scripts/setup.mjs', 'test', 'build'], { stdio: 'inherit' });
+if (setup.status !== 0) process.exit(setup.status ?? 1);
+
+let tap;
+let stopped;
+// A terminal sends Ctrl-C to tap as well; we stay, to stop the server after it.
+const onSignal = (signal) => {
+  stopped = signal;
+  if (signal !== 'SIGINT' || !process.stdin.isTTY) tap?.kill(signal);
+};
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, onSignal);
+
+const { tsImport } = await import('tsx/esm/api');
+const { startTestServer } = await tsImport('../test/helpers/postgres.ts', import.meta.url);
+const server = await startTestServer();
+try {
+  process.exitCode = stopped ? 1 : await runTap(process.argv.slice(2));
+} finally {
+  await server.stop();
+}
+if (stopped) process.exitCode = 128 + constants.signals[stopped];
+
+async function runTap(args) {
+  const output = '.tap/all.tap';
+  rmSync(output, { force: true });
+  const chosen = args.some((arg) => /^(-R|--reporter)/.test(arg));
+  // Without a terminal: failures only, not every assertion of every file.
+  const reporter = chosen || process.stdout.isTTY ? [] : ['--reporter=min'];
+  tap = spawn(process.execPath, ['node_modules/.bin/tap', `--output-file=${output}`, ...reporter, ...args], {
+    stdio: 'inherit',
+    env: { ...process.env, ONCEGATE_TEST_SERVER: server.url },
+  });
+  const code = await new Promise((resolve) => tap.once('exit', (status) => resolve(status ?? 1)));
+  // On a line of its own: some reporters end with a control sequence and no line break.
+  console.log(`\n${summary(output, code)}`);
+  return code;
+}
+
+/** tap ends its output with `# { total: 5, pass: 2, fail: 1, todo: 1, skip: 1 }`, leaving out zeros. */
+function summary(output, code) {
+  let text = '';
+  try {
+    text = readFileSync(output, 'utf8');
+  } catch {}
+  const line = /^# \{ (total: .*) \}$/m.exec(text)?.[1] ?? '';
+  const count = (name) => Number(new RegExp(`\\b${name}: (\\d+)`).exec(line)?.[1] ?? 0);
+  // A run that broke off has failed, whatever was counted until then.
+  const failed = Math.max(count('fail'), code === 0 ? 0 : 1);
+  const skipped = count('skip') + count('todo');
+  return `${count('pass')} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+}

@@ -1,0 +1,120 @@
+import { patternId } from '../core/route-pattern.ts';
+import type { Address } from './address.ts';
+import { duration } from './duration.ts';
+import { type Path, pathText } from './fault.ts';
+import type { Settings } from './schema.ts';
+
+export interface Finding {
+  readonly path: Path;
+  readonly text: string;
+}
+
+/** What no single field can tell. Sections that have faults of their own are absent. */
+export function crossChecks(settings: Partial<Settings>): Finding[] {
+  return [...listenFindings(settings), ...headerFindings(settings), ...routeFindings(settings)];
+}
+
+function listenFindings({ listen, upstream }: Partial<Settings>): Finding[] {
+  const findings: Finding[] = [];
+  if (listen === undefined) return findings;
+  const { data, ops } = listen;
+  if (data.port !== 0 && overlap(data, ops)) {
+    findings.push({ path: ['listen', 'ops'], text: 'has the port of listen.data; write another port' });
+  }
+  // A sidecar that proxies to itself answers every request by running out of sockets.
+  const target = upstream?.url === undefined ? null : localTarget(new URL(upstream.url));
+  if (target !== null && overlap(data, target)) {
+    findings.push({
+      path: ['upstream', 'url'],
+      text: 'is our own listen.data; write the port of the service behind it',
+    });
+  }
+  return findings;
+}
+
+function localTarget(url: URL): Address | null {
+  const host = url.hostname.replaceAll(/[[\]]/g, '').replace('localhost', '127.0.0.1');
+  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
+  return /^(127\..*|0\.0\.0\.0|::1?)$/.test(host) ? { host, port } : null;
+}
+
+function overlap(a: Address, b: Address): boolean {
+  const isAny = ({ host }: Address): boolean => host === '0.0.0.0' || host === '::';
+  return a.port === b.port && (a.host === b.host || isAny(a) || isAny(b));
+}
+
+/** The tenant's header decides who sees a key: nothing else may speak through it. */
+function headerFindings({ tenant, key, defaults, routes }: Partial<Settings>): Finding[] {
+  if (tenant === undefined || tenant.from === 'none') return [];
+  const { header } = tenant.from;
+  const findings: Finding[] = [];
+  const isTenant = (forwardKey: Settings['defaults']['forwardKey'] | undefined): boolean =>
+    typeof forwardKey === 'object' && forwardKey.rename === header;
+  const text = `is the header that names the tenant; write another one`;
+  const from = key?.from.indexOf(header) ?? -1;
+  if (from !== -1) findings.push({ path: ['key', 'from', from], text });
+  if (isTenant(defaults?.forwardKey)) findings.push({ path: ['defaults', 'forwardKey', 'rename'], text });
+  for (const [i, route] of (routes ?? []).entries()) {
+    if (isTenant(route.forwardKey)) findings.push({ path: ['routes', i, 'forwardKey', 'rename'], text });
+  }
+  return findings;
+}
+
+function routeFindings({ defaults, routes, upstream }: Partial<Settings>): Finding[] {
+  const findings: Finding[] = [];
+  if (routes === undefined) return findings;
+  const earlier = new Map<string, number[]>();
+  for (const [i, route] of routes.entries()) {
+    const id = patternId(route.path);
+    const twins = earlier.get(id) ?? [];
+    earlier.set(id, [...twins, i]);
+    const methods = route.methods ?? defaults?.methods ?? [];
+    for (const j of twins) {
+      const twin = routes[j];
+      const shared = (twin?.methods ?? defaults?.methods ?? []).filter((method) => methods.includes(method));
+      if (shared.length > 0) {
+        const text = `is also routes[${j}], both for ${shared.join(', ')}; merge them, or give each its own methods`;
+        findings.push({ path: ['routes', i, 'path'], text });
+      } else if (
+        JSON.stringify({ ...upstream, ...route.upstream }) !==
+        JSON.stringify({ ...upstream, ...twin?.upstream })
+      ) {
+        const text = `differs from that of routes[${j}], which has the same path; write the same, for other methods must go somewhere`;
+        findings.push({ path: ['routes', i, route.upstream === undefined ? 'path' : 'upstream'], text });
+      }
+    }
+  }
+  return findings;
+}
+
+/** An answer is of little use to clients that retry from a queue after their own outage. */
+const shortRetentionMs = duration.parse('1h');
+
+/** Legal settings that are risky. */
+export function warningsOf(settings: Settings): string[] {
+  const { defaults, routes, upstream, drain } = settings;
+  const warnings: string[] = [];
+  const policies = [
+    { path: ['defaults'] as Path, ...defaults },
+    ...routes.map((route, i) => ({ ...route, path: ['routes', i] })),
+  ];
+  for (const { path, retention, fingerprint } of policies) {
+    if (retention !== undefined && retention < shortRetentionMs) {
+      warnings.push(
+        `${pathText(path)}.retention is ${duration.format(retention)}: a retry after that runs again`,
+      );
+    }
+    const body = fingerprint?.body ?? defaults.fingerprint.body;
+    if (body === 'raw' && (fingerprint?.ignore?.length ?? 0) > 0) {
+      warnings.push(`${pathText(path)}.fingerprint.ignore has no effect with body: raw`);
+    }
+  }
+  const longest = Math.max(upstream.timeout, ...routes.map((route) => route.upstream?.timeout ?? 0));
+  if (drain.max < longest) {
+    const [max, timeout] = [duration.format(drain.max), duration.format(longest)];
+    warnings.push(
+      `drain.max (${max}) is shorter than the upstream's timeout (${timeout}): a restart may leave outcomes unknown`,
+    );
+  }
+  return warnings;
+}

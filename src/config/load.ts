@@ -1,0 +1,131 @@
+import { readFileSync } from 'node:fs';
+import { asError, OncegateError } from '../errors.ts';
+import { crossChecks, warningsOf } from './checks.ts';
+import { type Config, configOf } from './config.ts';
+import { readEnvironment, type Setting } from './environment.ts';
+import { type Fault, faultsError, type Path, pathText } from './fault.ts';
+import { interpolate } from './interpolate.ts';
+import { complaintsOf, valueAt } from './issues.ts';
+import { configSchema, type Settings } from './schema.ts';
+import { readYaml, type YamlSource } from './yaml-source.ts';
+
+export interface LoadInput {
+  /** Path of the YAML file; with `text`, only its name in messages. */
+  readonly file?: string;
+  readonly text?: string;
+  /** What flags said, with the flag's name. */
+  readonly flags?: readonly Setting[];
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** Flag over environment over file over default. Throws `config_invalid` with every fault, one a line. */
+export function loadConfig(input: LoadInput): Config {
+  const source = readYaml(input.file ?? 'config', input.text ?? readText(input.file));
+  if (source.broken) throw faultsError(source.faults);
+  const environment = readEnvironment(input.env);
+  const layers = [environment.settings, input.flags ?? []];
+  const tree = merge(source.tree, layers);
+  const origin = originOf(layers.flat());
+  const { faulty, used } = interpolate(tree, {
+    env: input.env,
+    skips: (path) => origin(path) !== null,
+    isUnquoted: source.isUnquoted,
+  });
+
+  const { settings, faults } = validate(tree, faulty, faultMaker(source, origin));
+  const all = [...source.faults, ...environment.faults, ...faults];
+  if (settings === null || all.length > 0) throw faultsError(all);
+  const unknown = environment.unknown.filter((name) => !used.has(name));
+  return configOf(settings, [
+    ...warningsOf(settings),
+    ...unknown.map((name) => `the variable ${name} sets nothing: no field has this name`),
+  ]);
+}
+
+function readText(file: string | undefined): string {
+  if (file === undefined) return '';
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (thrown) {
+    const text = `cannot read the config file ${file}: ${asError(thrown).message}`;
+    throw new OncegateError('config_invalid', text, { cause: thrown });
+  }
+}
+
+/** A higher layer that names a store replaces a lower one's choice: `--embedded` beats DATABASE_URL. */
+function merge(
+  tree: Record<string, unknown>,
+  layers: readonly (readonly Setting[])[],
+): Record<string, unknown> {
+  for (const layer of layers) {
+    const store = tree['store'];
+    if (isMap(store)) {
+      if (layer.some(({ path }) => path.join('.') === 'store.url')) delete store['embedded'];
+      if (layer.some(({ path, value }) => path.join('.') === 'store.embedded' && value === true))
+        delete store['url'];
+    }
+    for (const { path, value } of layer) put(tree, path, value);
+  }
+  return tree;
+}
+
+/** A section that is not a map stays: it is a fault, and says so. */
+function put(tree: Record<string, unknown>, path: readonly string[], value: unknown): void {
+  let map = tree;
+  for (const step of path.slice(0, -1)) {
+    const next = (map[step] ??= {});
+    if (!isMap(next)) return;
+    map = next;
+  }
+  map[path.at(-1) ?? ''] = value;
+}
+
+function isMap(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+type Origin = (path: Path) => string | null;
+
+/** Which variable or flag gave the value at a path, or null if it is the file's. The last layer that names it counts. */
+function originOf(settings: readonly Setting[]): Origin {
+  const names = new Map(settings.map(({ path, from }) => [pathText(path), from]));
+  return (path) =>
+    path.map((_, i) => names.get(pathText(path.slice(0, i + 1)))).find((name) => name !== undefined) ?? null;
+}
+
+type MakeFault = (path: Path, text: string, what?: 'name' | 'value') => Fault;
+
+function faultMaker(source: YamlSource, origin: Origin): MakeFault {
+  return (path, text, what) => {
+    const name = origin(path);
+    return name === null
+      ? source.faultAt(path, text, what)
+      : { where: name, offset: Number.MAX_SAFE_INTEGER, path, text };
+  };
+}
+
+function validate(
+  tree: Record<string, unknown>,
+  faulty: ReturnType<typeof interpolate>['faulty'],
+  makeFault: MakeFault,
+): { settings: Settings | null; faults: Fault[] } {
+  const parsed = configSchema.safeParse(tree, { error: () => '' });
+  const complaints = complaintsOf(parsed.error?.issues ?? [], tree).filter(
+    ({ path }) => !faulty.has(pathText(path)),
+  );
+  const faults = [
+    ...[...faulty.values()].map(({ path, text }) => makeFault(path, text)),
+    ...complaints.map(({ path, text, what }) => makeFault(path, text, what)),
+    ...crossChecks(parsed.data ?? soundSections(tree)).map(({ path, text }) => makeFault(path, text)),
+  ];
+  return { settings: parsed.data ?? null, faults };
+}
+
+/** The sections that are right by themselves, so that one fault does not hide another. */
+function soundSections(tree: Record<string, unknown>): Partial<Settings> {
+  const sections = Object.entries(configSchema.shape).flatMap(([name, schema]) => {
+    const parsed = schema.safeParse(valueAt(tree, [name]));
+    return parsed.success ? [[name, parsed.data]] : [];
+  });
+  return Object.fromEntries(sections);
+}

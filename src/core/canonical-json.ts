@@ -1,0 +1,339 @@
+/**
+ * One spelling for all JSON documents that say the same: members sorted, white space dropped, strings decoded.
+ * Numbers keep their spelling, for JSON.parse would merge 12345678901234567890 with …891, two different payments.
+ * On purpose not RFC 8785. Iterative: no document, however deep, reaches the end of our stack.
+ */
+
+/** Deeper documents are compared by their raw bytes. Bounds our frames for a body of nothing but brackets. */
+const maxDepth = 64;
+
+/** Stands for an ignored element: dropping it would make [1,2] and [2] equal. It is not JSON, so no value equals it. */
+const ignoredElement = '~';
+/** Marks an ignored member until its object closes, for its name still counts as a duplicate. No value is empty. */
+const ignoredMember = '';
+
+const quote = 0x22;
+const comma = 0x2c;
+const dot = 0x2e;
+const zero = 0x30;
+const nine = 0x39;
+const colon = 0x3a;
+const openArray = 0x5b;
+const backslash = 0x5c;
+const openObject = 0x7b;
+const closeObject = 0x7d;
+
+/** What may follow a backslash. JSON.stringify spells the short ones the same way, the others it decodes. */
+const escapes = new Uint8Array(256);
+const short = 1;
+const decoded = 2;
+for (const code of Buffer.from('"\\bfnrt')) escapes[code] = short;
+for (const code of Buffer.from('/u')) escapes[code] = decoded;
+
+const asciiOnly = /^[ -~]*$/;
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** What is ignored at and below one place. Names are spelled as canonical strings, quotes included. */
+interface Ignored {
+  whole: boolean;
+  readonly below: Map<string, Ignored>;
+}
+
+interface Frame {
+  /** The byte that ends it. */
+  readonly close: number;
+  /** Where its items begin on the shared stack. */
+  readonly base: number;
+  readonly ignored: Ignored | undefined;
+  /** Of the item under way. */
+  itemIgnored: Ignored | undefined;
+  name: string;
+}
+
+interface Reading {
+  readonly body: Buffer;
+  /** The body with one character for each byte, so that positions in both are the same. */
+  readonly text: string;
+  at: number;
+  /** The items of all open containers: one stack, so that none allocates its own. An element has no name. */
+  readonly names: string[];
+  readonly values: string[];
+  items: number;
+}
+
+/**
+ * The canonical text, one character for each byte of UTF-8. null where there is none: broken JSON, invalid UTF-8, a
+ * byte order mark, a duplicate member, depth over 64. `ignore` holds JSON pointers (RFC 6901).
+ */
+export function canonicalJson(body: Buffer, ignore: readonly string[]): string | null {
+  const text = byteText(body);
+  if (text === null) return null;
+  const r: Reading = { body, text, at: skipSpace(body, 0), names: [], values: [], items: 0 };
+  const root = ignore.length === 0 ? undefined : ignoredBy(ignore);
+  const frames: Frame[] = [];
+  let frame: Frame | undefined;
+  for (;;) {
+    const code = body[r.at];
+    let value: string | null;
+    if (code === openObject || code === openArray) {
+      if (frames.length === maxDepth) return null;
+      frame = openFrame(r, code, frame === undefined ? root : frame.itemIgnored);
+      frames.push(frame);
+      if (body[r.at] !== frame.close) {
+        if (!beginItem(r, frame)) return null;
+        continue;
+      }
+      r.at++;
+      value = closeFrame(r, frame);
+      frames.pop();
+      frame = frames[frames.length - 1];
+    } else {
+      value = code === quote ? readString(r) : readPlain(r);
+    }
+    // A value has ended: it may end the containers around it too.
+    for (;;) {
+      if (value === null) return null;
+      r.at = skipSpace(body, r.at);
+      if (frame === undefined) {
+        if (r.at !== body.length) return null;
+        return root?.whole ? ignoredElement : value;
+      }
+      endItem(r, frame, value);
+      const next = body[r.at++];
+      if (next === comma) {
+        r.at = skipSpace(body, r.at);
+        if (!beginItem(r, frame)) return null;
+        break;
+      }
+      if (next !== frame.close) return null;
+      value = closeFrame(r, frame);
+      frames.pop();
+      frame = frames[frames.length - 1];
+    }
+  }
+}
+
+function byteText(body: Buffer): string | null {
+  try {
+    const text = utf8.decode(body);
+    return text.length === body.length ? text : body.toString('latin1');
+  } catch {
+    return null;
+  }
+}
+
+function openFrame(r: Reading, open: number, ignored: Ignored | undefined): Frame {
+  r.at = skipSpace(r.body, r.at + 1);
+  // In ASCII each closing bracket stands two after its opening one.
+  return { close: open + 2, base: r.items, ignored, itemIgnored: undefined, name: '' };
+}
+
+/** Reads the member's name, if it is one; after it a value has to follow. */
+function beginItem(r: Reading, frame: Frame): boolean {
+  if (frame.close === closeObject) {
+    if (r.body[r.at] !== quote) return false;
+    const name = readString(r);
+    if (name === null) return false;
+    r.at = skipSpace(r.body, r.at);
+    if (r.body[r.at] !== colon) return false;
+    r.at = skipSpace(r.body, r.at + 1);
+    frame.name = name;
+    frame.itemIgnored = frame.ignored?.below.get(name);
+  } else if (frame.ignored !== undefined) {
+    frame.itemIgnored = frame.ignored.below.get(`"${r.items - frame.base}"`);
+  }
+  return true;
+}
+
+function endItem(r: Reading, frame: Frame, value: string): void {
+  if (frame.itemIgnored?.whole) value = frame.close === closeObject ? ignoredMember : ignoredElement;
+  r.names[r.items] = frame.name;
+  r.values[r.items++] = value;
+}
+
+function closeFrame(r: Reading, frame: Frame): string | null {
+  const { base } = frame;
+  const { names, values, items: end } = r;
+  r.items = base;
+  if (frame.close !== closeObject) return `[${joinElements(values, base, end)}]`;
+  if (!sortMembers(r, base, end)) return null;
+  let members = '';
+  for (let i = base; i < end; i++) {
+    const value = values[i] as string;
+    if (value === ignoredMember) continue;
+    members += members === '' ? `${names[i]}:${value}` : `,${names[i]}:${value}`;
+  }
+  return `{${members}}`;
+}
+
+function joinElements(values: readonly string[], base: number, end: number): string {
+  if (end - base > few) return values.slice(base, end).join(',');
+  let elements = base === end ? '' : (values[base] as string);
+  for (let i = base + 1; i < end; i++) elements += `,${values[i]}`;
+  return elements;
+}
+
+/** Up to here, working on the stack itself is faster than a copy and the built-in join and sort. */
+const few = 32;
+
+/** Sorts by spelling, which is as good as any fixed order; equal spellings are equal names. false: a name came twice. */
+function sortMembers(r: Reading, base: number, end: number): boolean {
+  const { names, values } = r;
+  if (end - base > few) return sortMany(r, base, end);
+  for (let i = base + 1; i < end; i++) {
+    const name = names[i] as string;
+    const value = values[i] as string;
+    let j = i - 1;
+    while (j >= base && name < (names[j] as string)) {
+      names[j + 1] = names[j] as string;
+      values[j + 1] = values[j] as string;
+      j--;
+    }
+    if (j >= base && name === names[j]) return false;
+    names[j + 1] = name;
+    values[j + 1] = value;
+  }
+  return true;
+}
+
+function sortMany(r: Reading, base: number, end: number): boolean {
+  const names = r.names.slice(base, end);
+  const values = r.values.slice(base, end);
+  const order = names.map((_, i) => i);
+  order.sort((a, b) => ((names[a] as string) < (names[b] as string) ? -1 : 1));
+  for (let i = 0; i < order.length; i++) {
+    const from = order[i] as number;
+    if (i > 0 && names[from] === r.names[base + i - 1]) return false;
+    r.names[base + i] = names[from] as string;
+    r.values[base + i] = values[from] as string;
+  }
+  return true;
+}
+
+function skipSpace(body: Buffer, at: number): number {
+  while (at < body.length) {
+    const code = body[at] as number;
+    if (code > 0x20 || (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09)) break;
+    at++;
+  }
+  return at;
+}
+
+/** The string at `r.at` as JSON.stringify would spell it, quotes included. */
+function readString(r: Reading): string | null {
+  const { body } = r;
+  const start = r.at;
+  let asWritten = true;
+  let at = start + 1;
+  for (; at < body.length; at++) {
+    const code = body[at] as number;
+    if (code === quote) {
+      r.at = at + 1;
+      return asWritten ? r.text.slice(start, r.at) : respell(body.toString('utf8', start, r.at));
+    }
+    if (code < 0x20) return null;
+    if (code === backslash) {
+      const escape = escapes[body[++at] ?? 0];
+      if (escape === 0) return null;
+      if (escape === decoded) asWritten = false;
+    }
+  }
+  return null;
+}
+
+/** Decodes and spells again. A lone surrogate stays an escape, so it equals neither another one nor U+FFFD. */
+function respell(token: string): string | null {
+  try {
+    return spell(JSON.parse(token) as string);
+  } catch {
+    return null;
+  }
+}
+
+function spell(text: string): string {
+  const token = JSON.stringify(text);
+  return asciiOnly.test(token) ? token : Buffer.from(token).toString('latin1');
+}
+
+/** A number, true, false or null: as it is written. */
+function readPlain(r: Reading): string | null {
+  const start = r.at;
+  switch (r.body[start]) {
+    case 0x74:
+      return readWord(r, 'true');
+    case 0x66:
+      return readWord(r, 'false');
+    case 0x6e:
+      return readWord(r, 'null');
+  }
+  r.at = numberEnd(r.body, start);
+  return r.at < 0 ? null : r.text.slice(start, r.at);
+}
+
+function readWord(r: Reading, word: string): string | null {
+  if (!r.text.startsWith(word, r.at)) return null;
+  r.at += word.length;
+  return word;
+}
+
+/** Where the number that starts at `at` ends; -1 if none does. */
+function numberEnd(body: Buffer, at: number): number {
+  if (body[at] === 0x2d) at++;
+  const first = at;
+  at = digitsEnd(body, at);
+  // No digit, or a zero before others.
+  if (at === first || (at - first > 1 && body[first] === zero)) return -1;
+  if (body[at] === dot) {
+    const fraction = ++at;
+    at = digitsEnd(body, at);
+    if (at === fraction) return -1;
+  }
+  if (body[at] === 0x65 || body[at] === 0x45) {
+    at++;
+    if (body[at] === 0x2b || body[at] === 0x2d) at++;
+    const exponent = at;
+    at = digitsEnd(body, at);
+    if (at === exponent) return -1;
+  }
+  return at;
+}
+
+function digitsEnd(body: Buffer, at: number): number {
+  while (at < body.length) {
+    const code = body[at] as number;
+    if (code < zero || code > nine) break;
+    at++;
+  }
+  return at;
+}
+
+const pointerSyntax = /^(?:\/(?:[^/~]|~[01])*)*$/;
+
+/** RFC 6901. The empty pointer is one: it means the whole document. */
+export function isJsonPointer(text: string): boolean {
+  return pointerSyntax.test(text);
+}
+
+const compiled = new WeakMap<readonly string[], Ignored>();
+
+/** Lists come from the config and live as long as it does: each is compiled once. What is no pointer ignores nothing. */
+function ignoredBy(ignore: readonly string[]): Ignored {
+  let root = compiled.get(ignore);
+  if (root !== undefined) return root;
+  root = { whole: false, below: new Map() };
+  for (const pointer of ignore.filter(isJsonPointer)) {
+    let place = root;
+    for (const part of pointer.split('/').slice(1)) {
+      const name = spell(part.replaceAll('~1', '/').replaceAll('~0', '~'));
+      let next = place.below.get(name);
+      if (next === undefined) {
+        next = { whole: false, below: new Map() };
+        place.below.set(name, next);
+      }
+      place = next;
+    }
+    place.whole = true;
+  }
+  compiled.set(ignore, root);
+  return root;
+}

@@ -1,0 +1,113 @@
+/** The upstream's answer on its way to the client, into the store, and out of it. Headers are flat lists, as in Node. */
+
+/** RFC 9110, 7.6.1: these speak about one connection. `Connection` may name more. */
+export const hopByHop: readonly string[] = [
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'transfer-encoding',
+  'te',
+  'trailer',
+  'upgrade',
+];
+
+const notForClients = new Set([
+  ...hopByHop,
+  // We frame the answer ourselves.
+  'content-length',
+  // Ours to say: an upstream that is itself guarded must not speak for us.
+  'idempotency-status',
+  'idempotent-replayed',
+  'idempotency-expires',
+  'x-request-id',
+]);
+
+/** Meant for the one client that asked first: credentials, and an age that would be wrong by the next replay. */
+const notForReplay = new Set([
+  ...notForClients,
+  'set-cookie',
+  'set-cookie2',
+  'authorization',
+  'authentication-info',
+  'proxy-authenticate',
+  'proxy-authentication-info',
+  'age',
+]);
+
+/** Between us and the upstream only. */
+export const ourPrefix = 'oncegate-';
+
+const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** Stands first in a stored list. Another number is another format. */
+const version = '\x01';
+/** No name and no value can hold it. */
+const separator = '\0';
+
+export function clientHeaders(flat: readonly string[]): string[] {
+  const named = connectionNames(flat);
+  const kept: string[] = [];
+  for (let i = 0; i < flat.length; i += 2) {
+    const name = flat[i] as string;
+    const lower = name.toLowerCase();
+    if (notForClients.has(lower) || lower.startsWith(ourPrefix) || named.includes(lower)) continue;
+    kept.push(name, flat[i + 1] as string);
+  }
+  return kept;
+}
+
+/** What `Connection` lists, lower-case. */
+export function connectionNames(flat: readonly string[]): readonly string[] {
+  let names: readonly string[] = [];
+  for (let i = 0; i < flat.length; i += 2) {
+    const name = flat[i] as string;
+    if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
+    const value = (flat[i + 1] as string).toLowerCase();
+    names = names.concat(value.split(',').map((item) => item.trim()));
+  }
+  return names;
+}
+
+/** Takes what `clientHeaders` gave. What could not be sent again is not kept. */
+export function encodeStored(flat: readonly string[]): Buffer {
+  let text = version;
+  for (let i = 0; i < flat.length; i += 2) {
+    const name = flat[i] as string;
+    const value = flat[i + 1] as string;
+    if (!mayReplay(name) || !token.test(name) || !fieldValue.test(value)) continue;
+    text += text === version ? name : separator + name;
+    text += separator + value;
+  }
+  return Buffer.from(text, 'latin1');
+}
+
+/**
+ * null: the bytes are not what `encodeStored` writes. Everything is looked at again, for the row may have been written
+ * by an older version, or by hand, and a replay must never carry a Set-Cookie or a second header inside a value.
+ */
+export function decodeStored(stored: Buffer): string[] | null {
+  const text = stored.toString('latin1');
+  if (!text.startsWith(version)) return null;
+  if (text.length === version.length) return [];
+  const parts = text.slice(version.length).split(separator);
+  if (parts.length % 2 !== 0) return null;
+  const flat: string[] = [];
+  for (let i = 0; i < parts.length; i += 2) {
+    const name = parts[i] as string;
+    const value = parts[i + 1] as string;
+    if (!token.test(name) || !fieldValue.test(value)) return null;
+    if (mayReplay(name)) flat.push(name, value);
+  }
+  return flat;
+}
+
+function mayReplay(name: string): boolean {
+  const lower = name.toLowerCase();
+  return !notForReplay.has(lower) && !lower.startsWith(ourPrefix);
+}
+
+/** A stored 201 may replay as 200, where clients take 201 for "made just now". No other status changes. */
+export function replayStatus(status: number, mode: 'original' | 200): number {
+  return mode === 200 && status === 201 ? 200 : status;
+}

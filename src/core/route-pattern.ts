@@ -1,0 +1,77 @@
+// Route patterns, and the form of a path in which they are compared.
+//
+//   /v1/charges      this path
+//   /v1/*/refund     `*` stands for exactly one segment, not empty
+//   /orders/*        /orders itself and everything below it (as a prefix of a Kubernetes Ingress)
+//
+// Compared is RFC 3986's normal form (section 6.2.2): escapes of unreserved characters decoded, hex in upper case, dot
+// segments resolved. So `/v1/%63harges` and `/x/../v1/charges` do not escape the policy of `/v1/charges`. A trailing slash
+// does not matter: most frameworks route both spellings to one handler. Letter case does matter.
+// Paths that servers read differently (encoded or double slashes) are refused before, see ambiguousPath in request.ts.
+// Only policy is chosen this way: scope, fingerprint and the forwarded target keep the raw path.
+
+export interface Pattern {
+  /** null stands for `*`. */
+  readonly segments: readonly (string | null)[];
+  /** Ends in `/*`. */
+  readonly below: boolean;
+}
+
+/** `pattern` has no fault (see patternFault). */
+export function parsePattern(pattern: string): Pattern {
+  const below = pattern.endsWith('/*');
+  const path = normalPath(below ? pattern.slice(0, -2) : pattern);
+  const segments = path === '/' ? [] : path.slice(1).split('/');
+  return { segments: segments.map((segment) => (segment === '*' ? null : segment)), below };
+}
+
+/** One text for all spellings of a pattern: two routes with the same one are the same route. */
+export function patternId(pattern: string): string {
+  const { segments, below } = parsePattern(pattern);
+  return `/${[...segments.map((segment) => segment ?? '*'), ...(below ? ['*'] : [])].join('/')}`;
+}
+
+/** What is wrong with a pattern and what to write instead, or null. */
+export function patternFault(pattern: string): string | null {
+  if (!pattern.startsWith('/')) return `must start with a slash; write /${pattern}`;
+  if (/[?#]/.test(pattern))
+    return `holds a query or fragment; write the path alone: ${pattern.replace(/[?#].*/s, '')}`;
+  if (/[^\x21-\x7e]|%(?![0-9a-f]{2})/i.test(pattern)) {
+    return 'holds a character that no request path has; write it percent-encoded, for instance /caf%C3%A9';
+  }
+  if (/\\|%2f|%5c/i.test(pattern))
+    return 'holds an encoded slash or a backslash; write plain segments between slashes';
+  if (pattern.includes('//')) return `has an empty segment; write ${pattern.replaceAll(/\/{2,}/g, '/')}`;
+  if (pattern.length > 1 && pattern.endsWith('/')) {
+    return `ends in a slash; write ${pattern.slice(0, -1)} for this path or ${pattern}* for it and all below`;
+  }
+  const segments = pattern.replaceAll(/%2e/gi, '.').split('/');
+  if (segments.some((segment) => segment === '.' || segment === '..'))
+    return 'has a dot segment; write the resolved path';
+  if (segments.some((segment) => segment.includes('*') && segment !== '*')) {
+    return 'has * inside a segment; write * as a whole segment, as in /v1/*/refund or /v1/*';
+  }
+  return null;
+}
+
+/** RFC 3986 normal form, without a trailing slash. `path` starts with a slash. */
+export function normalPath(path: string): string {
+  return resolveDots(decodeUnreserved(path));
+}
+
+function decodeUnreserved(path: string): string {
+  return path.replaceAll(/%[0-9a-f]{2}/gi, (escape) => {
+    const char = String.fromCharCode(Number.parseInt(escape.slice(1), 16));
+    return /[\w.~-]/.test(char) ? char : escape.toUpperCase();
+  });
+}
+
+function resolveDots(path: string): string {
+  const kept: string[] = [];
+  for (const segment of path.slice(1).split('/')) {
+    if (segment === '..') kept.pop();
+    else if (segment !== '.') kept.push(segment);
+  }
+  if (kept.at(-1) === '') kept.pop();
+  return `/${kept.join('/')}`;
+}

@@ -1,0 +1,111 @@
+import type { Policy } from './policy.ts';
+import { normalPath, type Pattern, parsePattern, patternId } from './route-pattern.ts';
+
+/**
+ * Which policy a request gets.
+ *
+ * The path picks the route, the most specific one; the order of the list never matters. Only then does the method count:
+ * a request is guarded if the route's mode is `enforce` and its methods name the method, else it passes through to that
+ * route's upstream. A method that the route does not name does not fall back to a wider route or to the defaults.
+ * Several routes may share one path if their methods are disjoint and their upstream is the same (config checks both).
+ *
+ * Most specific: an exact path; then more literal segments; then more segments; then no trailing `/*`; then the literal
+ * that comes first. Two different patterns that match one path always differ in one of these.
+ */
+export interface Policies {
+  readonly defaults: Policy;
+  /** The defaults and every route's policy: for whoever opens a pool per upstream. */
+  readonly all: readonly Policy[];
+  /** `rawPath`: the origin-form target without its query, as it came. Not starting with a slash: the defaults. */
+  policyFor(method: string, rawPath: string): Policy;
+}
+
+export function isGuarded(policy: Policy, method: string): boolean {
+  return policy.mode === 'enforce' && policy.methods.includes(method);
+}
+
+/** Routes of one pattern; more than one only where methods split them. */
+interface Entry extends Pattern {
+  readonly policies: Policy[];
+}
+
+/** A path whose normal form may differ: an escape, a dot segment, a trailing slash. */
+const unusual = /%|\/\.|.\/$/;
+
+/** `routes`: each policy's `route` is its pattern, without fault. */
+export function compileRoutes(defaults: Policy, routes: readonly Policy[]): Policies {
+  const { exact, wild } = entriesOf(routes);
+
+  function find(method: string, path: string): Policy {
+    const entry = exact.get(path);
+    if (entry !== undefined) return pick(entry.policies, method);
+    for (const candidate of wild) if (matches(candidate, path)) return pick(candidate.policies, method);
+    return defaults;
+  }
+
+  function policyFor(method: string, rawPath: string): Policy {
+    if (!rawPath.startsWith('/')) return defaults;
+    return find(method, unusual.test(rawPath) ? normalPath(rawPath) : rawPath);
+  }
+
+  return { defaults, all: [defaults, ...routes], policyFor };
+}
+
+function entriesOf(routes: readonly Policy[]): { exact: Map<string, Entry>; wild: Entry[] } {
+  const entries = new Map<string, Entry>();
+  for (const policy of routes) {
+    const id = patternId(policy.route);
+    const entry = entries.get(id);
+    if (entry === undefined) entries.set(id, { ...parsePattern(policy.route), policies: [policy] });
+    else entry.policies.push(policy);
+  }
+  const isExact = (entry: Entry): boolean => !entry.below && !entry.segments.includes(null);
+  return {
+    exact: new Map([...entries].filter(([, entry]) => isExact(entry))),
+    wild: [...entries.values()].filter((entry) => !isExact(entry)).sort(moreSpecificFirst),
+  };
+}
+
+function moreSpecificFirst(a: Pattern, b: Pattern): number {
+  return (
+    literals(b) - literals(a) ||
+    b.segments.length - a.segments.length ||
+    Number(a.below) - Number(b.below) ||
+    compareText(shape(a), shape(b))
+  );
+}
+
+function literals(pattern: Pattern): number {
+  return pattern.segments.filter((segment) => segment !== null).length;
+}
+
+/** `l` sorts before `w`: at the first difference the literal wins. */
+function shape(pattern: Pattern): string {
+  return pattern.segments.map((segment) => (segment === null ? 'w' : 'l')).join('');
+}
+
+function compareText(a: string, b: string): number {
+  return Number(a > b) - Number(a < b);
+}
+
+/** Walks the path by index: an ordinary request makes no garbage here. */
+function matches(pattern: Pattern, path: string): boolean {
+  let slash = 0;
+  for (const segment of pattern.segments) {
+    if (slash >= path.length) return false;
+    const start = slash + 1;
+    const next = path.indexOf('/', start);
+    const end = next === -1 ? path.length : next;
+    const fits =
+      segment === null ? end > start : end - start === segment.length && path.startsWith(segment, start);
+    if (!fits) return false;
+    slash = end;
+  }
+  return pattern.below || slash === path.length;
+}
+
+/** A method that no route of this path names is not guarded by any of them, and they share their upstream: the first will do. */
+function pick(policies: readonly Policy[], method: string): Policy {
+  for (const policy of policies) if (policy.methods.includes(method)) return policy;
+  return policies[0] as Policy;
+}

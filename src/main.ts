@@ -1,0 +1,199 @@
+import type { FastifyInstance } from 'fastify';
+import type { Address } from './config/address.ts';
+import type { Config } from './config/config.ts';
+import type { UpstreamTarget } from './core/policy.ts';
+import type { Policies } from './core/routes.ts';
+import { asError, OncegateError } from './errors.ts';
+import { renewalsPerLease, renewOnce } from './loops/lease-keeper.ts';
+import { Loop } from './loops/loop.ts';
+import { reapLimit, reapOnce } from './loops/reaper.ts';
+import { Sweeper, sweepLimit } from './loops/sweeper.ts';
+import { createOpsServer } from './ops/server.ts';
+import { Attempts } from './proxy/attempts.ts';
+import type { ProxyDeps } from './proxy/deps.ts';
+import { createProxyServer } from './proxy/server.ts';
+import { Waiters } from './proxy/waiters.ts';
+import { Lease } from './store/lease.ts';
+import { openStore, type StoreTarget } from './store/postgres/open.ts';
+import { type Logger, logEvents } from './telemetry/logger.ts';
+import { createMetrics } from './telemetry/metrics.ts';
+import { UpstreamClient } from './upstream/client.ts';
+
+export interface StartOptions {
+  readonly config: Config;
+  readonly policies: Policies;
+  readonly storeTarget: StoreTarget;
+  readonly log: Logger;
+}
+
+export interface Running {
+  readonly dataUrl: string;
+  readonly opsUrl: string;
+  /** Answers what runs, closes the store last. `hurry` skips the delay meant for load balancers. May be called twice. */
+  readonly drain: (hurry: boolean) => Promise<void>;
+}
+
+/** Milliseconds after a failed pass. */
+const retryMs = 1_000;
+/** Milliseconds at the end of a drain for the store to take what is still unsettled. */
+const lastSettleMs = 5_000;
+
+/** Wiring only: config → store → servers → loops; `drain` takes it apart in the opposite order. */
+export async function start({ config, policies, storeTarget, log }: StartOptions): Promise<Running> {
+  for (const warning of config.warnings) log.warn(warning);
+  const stopLogging = logEvents(log);
+  const opened = await openStore(storeTarget, config.identity, (line) => log.info(line));
+  const { store } = opened;
+  const lease = new Lease(store, config.leaseMs);
+  const attempts = new Attempts();
+  const clients = new Clients(log);
+  const deps: ProxyDeps = {
+    identity: config,
+    policies,
+    store,
+    lease,
+    attempts,
+    waiters: new Waiters(store),
+    clientFor: clients.for,
+  };
+  const metrics = createMetrics({ attempts: () => attempts.size, unsettled: () => store.unsettled });
+  let draining = false;
+  const ops = createOpsServer({
+    notReady: () => (draining ? 'draining' : lease.current() === null ? 'no lease' : null),
+    started: () => true,
+    checkStore: () => store.check(),
+    metrics,
+  });
+  const data = await createProxyServer(deps);
+  const loops: Loop[] = [];
+
+  const takeApart = async () => {
+    await data.close();
+    await Promise.all(loops.map((loop) => loop.stop()));
+    await clients.destroy();
+    await lease.close().catch((error) => log.warn({ error: asError(error).message }, 'lease not closed'));
+    await store.close(lastSettleMs);
+    await opened.stop();
+    await ops.close();
+    metrics.end();
+    stopLogging();
+  };
+
+  try {
+    await renewOnce({ lease });
+    const opsUrl = await listen(ops, config.listen.ops);
+    const dataUrl = await listen(data, config.listen.data);
+    loops.push(...startLoops(config, deps));
+    log.info({ data: dataUrl, ops: opsUrl, store: opened.description, schema: opened.version }, 'serving');
+    let drained: Promise<void> | null = null;
+    const drain = async (hurry: boolean) => {
+      draining = true;
+      if (!hurry) await new Promise((resolve) => setTimeout(resolve, config.drain.delayMs));
+      await finish(data, attempts, clients, config.drain.maxMs);
+      await takeApart();
+    };
+    return { dataUrl, opsUrl, drain: (hurry) => (drained ??= drain(hurry)) };
+  } catch (error) {
+    await takeApart();
+    throw error;
+  }
+}
+
+/** Stops accepting; what runs is answered; past `maxMs` it is cut, and its record settled as unknown. */
+async function finish(
+  data: FastifyInstance,
+  attempts: Attempts,
+  clients: Clients,
+  maxMs: number,
+): Promise<void> {
+  const answered = Promise.all([data.close(), attempts.idle()]);
+  const timer = setTimeout(() => {
+    void clients.destroy();
+    data.server.closeAllConnections();
+  }, maxMs);
+  // What the store has not settled even then is left to the sweeper of another instance.
+  const atLast = setTimeout(() => attempts.abandon(), maxMs + lastSettleMs);
+  await answered;
+  clearTimeout(timer);
+  clearTimeout(atLast);
+}
+
+function startLoops(config: Config, { store, lease, attempts }: ProxyDeps): Loop[] {
+  const sweeper = new Sweeper({
+    store,
+    lease,
+    isKnown: (attempt) => attempts.get(attempt) !== undefined,
+    leaseMs: config.leaseMs,
+    nowMs: () => performance.now(),
+  });
+  const renewMs = config.leaseMs / renewalsPerLease;
+  return [
+    new Loop({
+      name: 'lease',
+      everyMs: renewMs,
+      firstMs: renewMs,
+      retryMs: Math.min(retryMs, renewMs),
+      runOnce: () => renewOnce({ lease }),
+    }),
+    new Loop({
+      name: 'sweeper',
+      everyMs: config.loops.sweepMs,
+      retryMs,
+      runOnce: (signal) => sweeper.runOnce(signal),
+      hasMore: (counts) => counts['swept'] === sweepLimit,
+    }),
+    new Loop({
+      name: 'reaper',
+      everyMs: config.loops.reapMs,
+      retryMs,
+      runOnce: () => reapOnce({ store }),
+      hasMore: (counts) => counts['reaped'] === reapLimit,
+    }),
+  ].map((loop) => loop.start());
+}
+
+/** One pool per upstream, opened when it is first needed; routes to the same origin share it. */
+class Clients {
+  readonly #log: Logger;
+  readonly #byTarget = new Map<UpstreamTarget, UpstreamClient>();
+  readonly #byOrigin = new Map<string, UpstreamClient>();
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  readonly for = (target: UpstreamTarget): UpstreamClient => {
+    let client = this.#byTarget.get(target) ?? this.#byOrigin.get(target.origin);
+    if (client === undefined) {
+      client = new UpstreamClient(target, {
+        onSinkError: (error) => this.#log.error({ error: error.message }, 'answer not taken'),
+      });
+      this.#byOrigin.set(target.origin, client);
+    }
+    this.#byTarget.set(target, client);
+    return client;
+  };
+
+  async destroy(): Promise<void> {
+    await Promise.all([...this.#byOrigin.values()].map((client) => client.destroy()));
+  }
+}
+
+async function listen(app: FastifyInstance, { host, port }: Address): Promise<string> {
+  try {
+    return await app.listen({ host, port });
+  } catch (error) {
+    const { code } = error as { code?: string };
+    if (code !== 'EADDRINUSE' && code !== 'EACCES' && code !== 'EADDRNOTAVAIL') throw error;
+    const why = {
+      EADDRINUSE: 'is in use',
+      EACCES: 'needs privileges',
+      EADDRNOTAVAIL: 'is not of this machine',
+    }[code];
+    throw new OncegateError(
+      'port_in_use',
+      `cannot listen on ${host}:${port}: it ${why}. Choose another with --listen, --ops-listen, or listen in the config.`,
+      { cause: error },
+    );
+  }
+}

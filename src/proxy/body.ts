@@ -1,0 +1,38 @@
+import type { IncomingMessage } from 'node:http';
+
+export type BodyResult =
+  | { readonly kind: 'body'; readonly body: Buffer }
+  | { readonly kind: 'too_large' }
+  | { readonly kind: 'incomplete' };
+
+/** The whole body or nothing: a reservation is only made once every byte is there. */
+export function readBody(req: IncomingMessage, limitBytes: number): Promise<BodyResult> {
+  if (Number(req.headers['content-length'] ?? 0) > limitBytes) return Promise.resolve({ kind: 'too_large' });
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const finish = (result: BodyResult) => {
+      req.off('data', onData);
+      resolve(result);
+    };
+    const onData = (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > limitBytes) {
+        req.pause();
+        finish({ kind: 'too_large' });
+        return;
+      }
+      chunks.push(chunk);
+    };
+    req.on('data', onData);
+    req.once('end', () =>
+      finish({
+        kind: 'body',
+        body: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size),
+      }),
+    );
+    // Comes after 'end' too, when it changes nothing any more.
+    req.once('close', () => finish({ kind: 'incomplete' }));
+    req.once('error', () => finish({ kind: 'incomplete' }));
+  });
+}

@@ -1,0 +1,136 @@
+import type { ServerResponse } from 'node:http';
+import { clientHeaders } from '../core/response.ts';
+import type { Ending } from '../core/settle.ts';
+import { type AnswerHead, answered } from '../upstream/answer-head.ts';
+import type { AnswerSink, UpstreamCall } from '../upstream/client.ts';
+
+/** How the one dispatch ended, as far as the record is concerned. */
+export type Captured =
+  | {
+      readonly kind: 'whole';
+      readonly ending: Ending;
+      readonly head: AnswerHead | null;
+      readonly body: Buffer;
+    }
+  /** More than may be stored: the ending is that of the head, the rest waits in the upstream's socket. */
+  | { readonly kind: 'large'; readonly ending: Ending; readonly head: AnswerHead };
+
+/** Milliseconds without the client taking a byte, after which the rest is read and thrown away. */
+const stallMs = 30_000;
+
+/** Holds an answer until it is settled. One that is too large is handed on in pieces, after it was settled. */
+export class Capture implements AnswerSink {
+  readonly #limitBytes: number;
+  readonly #resolve: (captured: Captured) => void;
+  readonly captured: Promise<Captured>;
+  #call: UpstreamCall | null = null;
+  #head: AnswerHead | null = null;
+  #chunks: Buffer[] = [];
+  #size = 0;
+  #large = false;
+  #ending: Ending | null = null;
+  #res: ServerResponse | null = null;
+  #discarding = false;
+  #streamed: (() => void) | null = null;
+  #stall: NodeJS.Timeout | null = null;
+
+  constructor(limitBytes: number) {
+    this.#limitBytes = limitBytes;
+    let resolve: (captured: Captured) => void = () => {};
+    this.captured = new Promise((give) => {
+      resolve = give;
+    });
+    this.#resolve = resolve;
+  }
+
+  /** The call whose reading this capture may stop and go on with. */
+  attach(call: UpstreamCall): void {
+    this.#call = call;
+  }
+
+  onHead(head: AnswerHead): void {
+    this.#head = head;
+  }
+
+  onData(chunk: Buffer): boolean {
+    if (this.#discarding) return true;
+    if (this.#res !== null) return this.#pass(this.#res, chunk);
+    this.#chunks.push(chunk);
+    this.#size += chunk.length;
+    if (this.#size <= this.#limitBytes || this.#head === null) return true;
+    if (!this.#large) {
+      this.#large = true;
+      this.#resolve({ kind: 'large', ending: answered(this.#head), head: this.#head });
+    }
+    return false;
+  }
+
+  onEnd(ending: Ending): void {
+    this.#ending = ending;
+    if (!this.#large) {
+      const body =
+        this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks, this.#size);
+      this.#resolve({ kind: 'whole', ending, head: this.#head, body });
+      return;
+    }
+    if (this.#res !== null) this.#finish(this.#res, ending);
+  }
+
+  clientHeaders(): string[] {
+    return clientHeaders(this.#head?.headers ?? []);
+  }
+
+  /** Only after the record was settled. Resolves when the client has everything, or has gone. */
+  async streamTo(res: ServerResponse, headers: string[]): Promise<void> {
+    if (res.destroyed) return this.discard();
+    await new Promise<void>((resolve) => {
+      this.#streamed = resolve;
+      this.#res = res;
+      res.once('close', () => this.discard());
+      res.on('drain', () => this.#flowAgain());
+      res.writeHead(this.#head?.status ?? 502, headers);
+      let flowing = true;
+      for (const chunk of this.#chunks.splice(0)) flowing = res.write(chunk);
+      if (this.#ending !== null) this.#finish(res, this.#ending);
+      else if (flowing) this.#call?.resume();
+      else this.#watch(res);
+    });
+  }
+
+  /** The rest is read and thrown away: the upstream must not be held up by a client. */
+  discard(): void {
+    this.#discarding = true;
+    this.#chunks = [];
+    this.#unwatch();
+    this.#streamed?.();
+    this.#call?.resume();
+  }
+
+  #pass(res: ServerResponse, chunk: Buffer): boolean {
+    const flowing = res.write(chunk);
+    if (!flowing) this.#watch(res);
+    return flowing;
+  }
+
+  #flowAgain(): void {
+    this.#unwatch();
+    this.#call?.resume();
+  }
+
+  #finish(res: ServerResponse, ending: Ending): void {
+    // A cut answer must look cut: ending it in good order would pass it off as whole.
+    if (ending.kind === 'answered') res.end();
+    else res.destroy();
+    this.#streamed?.();
+  }
+
+  #watch(res: ServerResponse): void {
+    this.#unwatch();
+    this.#stall = setTimeout(() => res.destroy(), stallMs);
+  }
+
+  #unwatch(): void {
+    if (this.#stall !== null) clearTimeout(this.#stall);
+    this.#stall = null;
+  }
+}

@@ -1,0 +1,177 @@
+import { decide } from '../core/decide.ts';
+import { clientHeaders, decodeStored, encodeStored } from '../core/response.ts';
+import { type Outcome, settle } from '../core/settle.ts';
+import { answerRefused } from '../events.ts';
+import type { SettleResult } from '../store/store.ts';
+import type { Attempt } from './attempts.ts';
+import type { Captured } from './capture.ts';
+import type { ProxyDeps } from './deps.ts';
+import type { Exchange } from './exchange.ts';
+import type { Forwarded } from './forward.ts';
+import { replay } from './replay.ts';
+import type { IdempotencyStatus, Reply } from './reply.ts';
+import type { Claim } from './reserve.ts';
+
+/** What an attempt came to: for the client that ran it, and for those who waited for it. */
+export interface Conclusion {
+  readonly first: Reply;
+  readonly others: Reply;
+}
+
+/** Milliseconds a client waits for the store to take an answer; then it is told to ask again with the same key. */
+const unsavedMs = 10_000;
+
+/** Settles the record by the outcome table, and answers only what the store has made durable. */
+export async function complete(
+  deps: ProxyDeps,
+  exchange: Exchange,
+  { wanted, attempt, forwarded }: { wanted: Claim; attempt: Attempt; forwarded: Forwarded },
+): Promise<Conclusion> {
+  const { captured, capture } = forwarded;
+  const outcome = settle(captured.ending, exchange.policy.outcomes);
+  exchange.outcome = outcome;
+  if (captured.ending.kind !== 'answered') exchange.error = captured.ending.error;
+  const settling = write(deps, exchange, { wanted, attempt, captured, outcome });
+  // Until the store has answered the attempt stays known, or the sweeper would take its record for one never sent.
+  const settled = settling.finally(() => deps.attempts.close(attempt));
+  const result = await within(settled, unsavedMs);
+  if (result.kind === 'settled') return conclusionOf(exchange, forwarded, outcome, result.retainUntilMs);
+  capture.discard();
+  if (result.kind === 'unconfirmed') {
+    exchange.error = result.cause;
+    // Nothing was promised to be kept: the client may hear what happened.
+    if (outcome !== 'store' && captured.kind === 'whole')
+      return conclusionOf(exchange, forwarded, outcome, null);
+    return both({ kind: 'problem', code: 'answer_unsaved' });
+  }
+  exchange.outcome = 'refused';
+  const status = captured.head?.status ?? null;
+  answerRefused.publish({ id: wanted, attempt: attempt.id, requestId: exchange.requestId, status, outcome });
+  return both(afterRefusal(exchange, wanted, result));
+}
+
+/** A fault of ours after the key was reserved: the record becomes unknown, whatever had happened. */
+export async function giveUp(
+  deps: ProxyDeps,
+  exchange: Exchange,
+  wanted: Claim,
+  attempt: Attempt,
+): Promise<Reply> {
+  const reply: Reply = { kind: 'problem', code: 'upstream_failed' };
+  const error = `fault in oncegate: ${exchange.error?.message ?? 'none given'}`;
+  const doubt = { scope: wanted.scope, key: wanted.key, attempt: attempt.id, status: null, error };
+  const settled = deps.store.markUnknownIfHeld(doubt).finally(() => deps.attempts.close(attempt));
+  await within(settled, unsavedMs);
+  exchange.outcome = 'unknown';
+  attempt.conclude(reply);
+  return reply;
+}
+
+interface Settling {
+  readonly wanted: Claim;
+  readonly attempt: Attempt;
+  readonly captured: Captured;
+  readonly outcome: Outcome;
+}
+
+function write(deps: ProxyDeps, exchange: Exchange, settling: Settling): Promise<SettleResult> {
+  const { wanted, attempt, captured, outcome } = settling;
+  const { retentionMs } = exchange.policy;
+  const held = { scope: wanted.scope, key: wanted.key, attempt: attempt.id };
+  const { ending } = captured;
+  if (outcome === 'store' && captured.head !== null && ending.kind === 'answered') {
+    const headers = encodeStored(clientHeaders(captured.head.headers));
+    const body = captured.kind === 'whole' ? captured.body : null;
+    const answer = { status: ending.status, headers, body, closeFramed: ending.closeFramed };
+    return deps.store.completeIfHeld({ ...held, answer, retentionMs });
+  }
+  const status = captured.head?.status ?? null;
+  const error = ending.kind === 'answered' ? `upstream answered ${ending.status}` : describe(ending.error);
+  if (outcome === 'release') return deps.store.releaseIfHeld({ ...held, status, error, retentionMs });
+  return deps.store.markUnknownIfHeld({ ...held, status, error });
+}
+
+function describe(error: Error): string {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' ? `${code}: ${error.message}` : error.message;
+}
+
+async function within(settling: Promise<SettleResult>, ms: number): Promise<SettleResult> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<SettleResult>((resolve) => {
+    timer = setTimeout(resolve, ms, {
+      kind: 'unconfirmed',
+      cause: new Error(`the store did not settle within ${ms} ms`),
+    });
+  });
+  const result = await Promise.race([settling, late]);
+  clearTimeout(timer);
+  return result;
+}
+
+const statusOf: Record<Outcome, IdempotencyStatus> = {
+  store: 'executed',
+  release: 'released',
+  unknown: 'unknown',
+};
+
+function conclusionOf(
+  exchange: Exchange,
+  { captured, capture }: Forwarded,
+  outcome: Outcome,
+  until: number | null,
+): Conclusion {
+  const { ending, head } = captured;
+  const idempotency = statusOf[outcome];
+  if (ending.kind === 'not_started') return both({ kind: 'problem', code: 'upstream_unreachable' });
+  if (ending.kind === 'broken') {
+    return both({ kind: 'problem', code: ending.timedOut ? 'upstream_timeout' : 'upstream_failed' });
+  }
+  if (captured.kind === 'large' || head === null)
+    return { first: { kind: 'stream', capture, idempotency }, others: notKept(outcome) };
+  const headers = clientHeaders(head.headers);
+  const { status } = head;
+  const { body } = captured;
+  const retainUntilMs = outcome === 'store' ? until : null;
+  const first: Reply = { kind: 'answer', status, headers, body, idempotency, retainUntilMs };
+  const stored = encodeStored(headers);
+  if (outcome === 'store') {
+    return {
+      first,
+      others: replay(
+        { status, headers: stored, body, closeFramed: ending.closeFramed },
+        until,
+        exchange.policy,
+      ),
+    };
+  }
+  return { first, others: { ...first, headers: decodeStored(stored) ?? [] } };
+}
+
+function notKept(outcome: Outcome): Reply {
+  if (outcome === 'store') return { kind: 'problem', code: 'response_not_retained' };
+  return { kind: 'problem', code: outcome === 'release' ? 'in_progress' : 'outcome_unknown' };
+}
+
+/** Another attempt has the key, or somebody settled it: what is kept counts, not what we got. It never runs again here. */
+function afterRefusal(
+  exchange: Exchange,
+  wanted: Claim,
+  { record }: Extract<SettleResult, { kind: 'refused' }>,
+): Reply {
+  if (record === null) return { kind: 'problem', code: 'outcome_unknown' };
+  const verdict = decide(record, wanted);
+  switch (verdict.kind) {
+    case 'replay':
+      return replay(verdict.answer, verdict.retainUntilMs, exchange.policy);
+    case 'refuse':
+      return { kind: 'problem', code: verdict.code };
+    case 'in_progress':
+    case 'take_over':
+      return { kind: 'problem', code: 'in_progress' };
+  }
+}
+
+function both(reply: Reply): Conclusion {
+  return { first: reply, others: reply };
+}

@@ -1,0 +1,27 @@
+import type { KeyLimits } from '../core/key.ts';
+import type { UpstreamTarget } from '../core/policy.ts';
+import type { Policies } from '../core/routes.ts';
+import type { Lease } from '../store/lease.ts';
+import type { Store } from '../store/store.ts';
+import type { UpstreamClient } from '../upstream/client.ts';
+import type { Attempts } from './attempts.ts';
+import type { Waiters } from './waiters.ts';
+
+/** Settings that make a key's identity, and its form. */
+export interface Identity {
+  readonly keySources: readonly string[];
+  readonly keyLimits: KeyLimits;
+  /** Lower-case; null: one tenant for all. */
+  readonly tenantHeader: string | null;
+  readonly scopeParts: readonly ('tenant' | 'endpoint')[];
+}
+
+export interface ProxyDeps {
+  readonly identity: Identity;
+  readonly policies: Policies;
+  readonly store: Store;
+  readonly lease: Lease;
+  readonly attempts: Attempts;
+  readonly waiters: Waiters;
+  readonly clientFor: (target: UpstreamTarget) => UpstreamClient;
+}

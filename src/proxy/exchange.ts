@@ -1,0 +1,65 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Policy } from '../core/policy.ts';
+import type { RecordId } from '../core/record.ts';
+import type { Outcome } from '../core/settle.ts';
+import { requestDone } from '../events.ts';
+
+/** A guarded request and what is learnt about it on its way. */
+export class Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly policy: Policy;
+  readonly requestId: string;
+  readonly path: string;
+  /** Without the question mark; null when there is none. */
+  readonly query: string | null;
+  readonly #startedMs = performance.now();
+
+  /** Kept only while it may still be sent. */
+  body: Buffer | null = null;
+  id: RecordId | null = null;
+  verdict = 'gone';
+  outcome: Outcome | 'refused' | null = null;
+  error: Error | null = null;
+  reserveMs: number | null = null;
+  forwardMs: number | null = null;
+  completeMs: number | null = null;
+
+  constructor(req: IncomingMessage, res: ServerResponse, policy: Policy, requestId: string) {
+    this.req = req;
+    this.res = res;
+    this.policy = policy;
+    this.requestId = requestId;
+    const url = req.url ?? '/';
+    const mark = url.indexOf('?');
+    this.path = mark === -1 ? url : url.slice(0, mark);
+    this.query = mark === -1 ? null : url.slice(mark + 1);
+  }
+
+  get method(): string {
+    return this.req.method ?? 'GET';
+  }
+
+  get clientGone(): boolean {
+    return this.res.destroyed || this.req.socket.destroyed;
+  }
+
+  /** Publishes the one event of this request. */
+  done(): void {
+    const { requestId, method, policy, verdict, outcome, id, error, reserveMs, forwardMs, completeMs } = this;
+    const status = this.res.headersSent ? this.res.statusCode : 0;
+    const totalMs = performance.now() - this.#startedMs;
+    const times = { totalMs, reserveMs, forwardMs, completeMs };
+    requestDone.publish({
+      requestId,
+      method,
+      route: policy.route,
+      status,
+      verdict,
+      outcome,
+      id,
+      error,
+      ...times,
+    });
+  }
+}

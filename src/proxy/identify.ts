@@ -1,0 +1,32 @@
+import { fingerprintOf } from '../core/fingerprint.ts';
+import { scopeOf } from '../core/scope.ts';
+import type { ProxyDeps } from './deps.ts';
+import type { Exchange } from './exchange.ts';
+import type { Claim } from './reserve.ts';
+
+/** null: one tenant for all; undefined: the tenant is needed and was not named, or not clearly. */
+export function tenantOf(deps: ProxyDeps, exchange: Exchange): string | null | undefined {
+  const { tenantHeader } = deps.identity;
+  if (tenantHeader === null) return null;
+  const values = exchange.req.headersDistinct[tenantHeader];
+  // Sent twice, the upstream may read the other one.
+  return values?.length === 1 && values[0] !== '' ? values[0] : undefined;
+}
+
+export function claimOf(
+  deps: ProxyDeps,
+  exchange: Exchange,
+  { key, tenant, body }: { key: string; tenant: string | null; body: Buffer },
+): Claim {
+  const { method, path, query, req, policy } = exchange;
+  const scope = deps.identity.scopeParts.includes('endpoint')
+    ? scopeOf([tenant, method, path])
+    : scopeOf([tenant]);
+  const fingerprint = fingerprintOf(
+    { method, path, query, rawHeaders: req.rawHeaders, body },
+    policy.fingerprint,
+  );
+  const { authorization, cookie, 'x-api-key': apiKey } = req.headers;
+  const hasCredentials = authorization !== undefined || cookie !== undefined || apiKey !== undefined;
+  return { scope, key, fingerprint, hasCredentials, tenant };
+}

@@ -1,0 +1,81 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+
+const highWaterMark = 64 * 1024;
+
+/**
+ * The client's body on its way to undici, which destroys what it cannot send to the end. Destroying the request itself
+ * would cut the client's connection, and with it the upstream's early answer or our 502.
+ */
+export class RequestBody extends Readable {
+  readonly #source: IncomingMessage;
+
+  constructor(source: IncomingMessage) {
+    super({ highWaterMark });
+    this.#source = source;
+    source.on('data', this.#take);
+    source.once('end', this.#finish);
+    // The client left. Listened to until the end: without a listener Node does not tell.
+    source.on('error', (error) => this.destroy(error));
+  }
+
+  override _read(): void {
+    this.#source.resume();
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    const source = this.#source;
+    source.off('data', this.#take);
+    source.off('end', this.#finish);
+    // What is still to come is thrown away, so that the client gets to read the answer.
+    if (!source.complete) source.resume();
+    callback(error);
+  }
+
+  readonly #take = (chunk: Buffer): void => {
+    if (!this.push(chunk)) this.#source.pause();
+  };
+
+  readonly #finish = (): void => {
+    this.push(null);
+  };
+}
+
+export interface AnswerSource {
+  resume(): void;
+  /** Nobody reads any more. */
+  abandon(): void;
+}
+
+/** The upstream's body on its way to Fastify, where it did not come in one piece with its head. */
+export class AnswerBody extends Readable {
+  readonly #source: AnswerSource;
+  readonly #res: ServerResponse;
+
+  constructor(source: AnswerSource, res: ServerResponse) {
+    super({ highWaterMark });
+    this.#source = source;
+    this.#res = res;
+  }
+
+  override _read(): void {
+    // Fastify leaves the head to the first byte of the body: an event source would not be open until its first event.
+    if (this.readableLength === 0) this.#sendHead();
+    this.#source.resume();
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#source.abandon();
+    callback(error);
+  }
+
+  /** The client sees a broken answer, and never a problem under the upstream's headers. */
+  cut(error: Error): void {
+    this.#sendHead();
+    this.destroy(error);
+  }
+
+  #sendHead(): void {
+    if (!this.#res.headersSent) this.#res.flushHeaders();
+  }
+}

@@ -1,0 +1,220 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Dispatcher } from 'undici';
+import type { UpstreamTarget } from '../core/policy.ts';
+import { type HoldableSocket, hold, letGo, socketBeingRead } from '../upstream/hold.ts';
+import { AnswerBody, RequestBody } from './pass-through-bodies.ts';
+import { type AnswerHeaders, headersForClient, headersForUpstream } from './pass-through-headers.ts';
+import type { PassThroughDispatch, PassThroughPools } from './pass-through-pools.ts';
+import { PassThroughFault } from './pass-through-problem.ts';
+import { switchingHead, type Upgrades } from './pass-through-upgrade.ts';
+
+/** Node's longest timer; above it setTimeout fires at once. */
+const maxTimerMs = 2 ** 31 - 1;
+
+/** What reply-from takes for undici's answer. */
+export interface Answer {
+  readonly statusCode: number;
+  readonly headers: AnswerHeaders;
+  readonly body: AnswerBody | Buffer | undefined;
+}
+
+export type Respond = (error: Error | null, answer?: Answer) => void;
+
+export interface PassageFacts {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly target: UpstreamTarget;
+  readonly requestId: string;
+}
+
+/** One request on its way through: undici's handler. It is sent at most once, and ends when its client leaves. */
+export class Passage implements Dispatcher.DispatchHandler {
+  readonly #facts: PassageFacts;
+  readonly #upgrades: Upgrades;
+  readonly #req: IncomingMessage;
+  #respond: Respond | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #requestBody: RequestBody | null = null;
+  #controller: Dispatcher.DispatchController | null = null;
+  #socket: HoldableSocket | null = null;
+  #status = 0;
+  #headers: AnswerHeaders = {};
+  /** What came before the answer was handed on. */
+  #chunks: Buffer[] = [];
+  #body: AnswerBody | null = null;
+  #ended = false;
+
+  constructor(facts: PassageFacts, upgrades: Upgrades) {
+    this.#facts = facts;
+    this.#upgrades = upgrades;
+    this.#req = facts.request.raw;
+  }
+
+  send(pools: PassThroughPools, respond: Respond): void {
+    const { target, reply, requestId } = this.#facts;
+    const req = this.#req;
+    const timeoutMs = Math.min(target.timeoutMs, maxTimerMs);
+    this.#respond = respond;
+    // Until it is on the wire; then undici's own takes over, which an upload that makes progress puts off.
+    this.#timer = setTimeout(expire, timeoutMs, this);
+    reply.raw.once('close', () => this.abandon());
+    if (hasBody(req)) this.#requestBody = new RequestBody(req);
+    const options: PassThroughDispatch = {
+      method: req.method ?? 'GET',
+      path: req.url ?? '/',
+      headers: headersForUpstream(req, target, requestId),
+      body: this.#requestBody,
+      headersTimeout: timeoutMs,
+      // Event streams may be silent for as long as they like.
+      bodyTimeout: 0,
+    };
+    if (this.#upgrades.isAsked(req)) options.upgrade = 'websocket';
+    pools.dispatch(target, options, this);
+  }
+
+  /** The client has left, or has all it wanted. */
+  abandon(): void {
+    if (this.#ended) return;
+    this.#end();
+    this.#respond = null;
+    this.#controller?.abort(new Error('the client has left'));
+  }
+
+  resume(): void {
+    if (this.#socket !== null && !this.#ended) letGo(this.#socket);
+  }
+
+  timeOut(): void {
+    this.#fail(new Error('not sent in time'));
+  }
+
+  /** Throwing sends nothing and keeps the connection, which `controller.abort()` would not. */
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#ended) throw new Error('ended while it was queued');
+    if (this.#controller !== null) throw new Error('undici tried to send the request again');
+    clearTimeout(this.#timer);
+    this.#controller = controller;
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: object): void {
+    // 102, 103: the answer is still to come.
+    if (this.#ended || (status > 101 && status < 200)) return;
+    if (status < 200 || status > 599) {
+      this.#fail(new Error(`upstream answered status ${status}`));
+      controller.abort(new Error('status invalid'));
+      return;
+    }
+    this.#status = status;
+    this.#headers = headersForClient(headers as IncomingMessage['headers'], this.#facts.requestId);
+    if (this.#req.method === 'HEAD' || status === 204 || status === 304) {
+      // Now: undici fails a 304 that says how long its body would be.
+      if (status === 204) delete this.#headers['content-length'];
+      this.#end();
+      this.#answer(undefined);
+      return;
+    }
+    this.#socket = socketBeingRead();
+    // Later than the rest of what undici has in hand: most answers are then complete and need no stream.
+    queueMicrotask(() => this.#handOn());
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#ended) return;
+    if (this.#body === null) this.#chunks.push(chunk);
+    // Not `controller.pause()`: see upstream/hold.ts.
+    else if (!this.#body.push(chunk) && this.#socket !== null) hold(this.#socket);
+  }
+
+  onResponseEnd(): void {
+    if (this.#ended) return;
+    // undici takes a reset for the end of a body without length, even with bytes of it still unread.
+    if (this.#socket?.errored && this.#socket.readableLength > 0) return this.#fail(this.#socket.errored);
+    this.#end();
+    this.#body?.push(null);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    this.#fail(error);
+  }
+
+  onRequestUpgrade(
+    _controller: Dispatcher.DispatchController,
+    _status: number,
+    headers: Record<string, string | string[] | undefined>,
+    socket: Duplex,
+  ): void {
+    if (this.#ended) {
+      socket.destroy();
+      return;
+    }
+    this.#end();
+    const { reply, requestId } = this.#facts;
+    reply.hijack();
+    const head = switchingHead(headersForClient(headers, requestId), `${headers['upgrade'] ?? 'websocket'}`);
+    this.#upgrades.join(this.#req, socket, head);
+  }
+
+  #handOn(): void {
+    const [first] = this.#chunks;
+    if (this.#respond === null) return;
+    if (this.#ended && first === undefined) return this.#answer(undefined);
+    // Fastify would give bytes without a content type one.
+    if (this.#ended && first !== undefined && this.#headers['content-type'] !== undefined) {
+      return this.#answer(this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks));
+    }
+    const body = new AnswerBody(this, this.#facts.reply.raw);
+    for (const chunk of this.#chunks) body.push(chunk);
+    this.#chunks = [];
+    if (this.#ended) body.push(null);
+    this.#body = body;
+    this.#answer(body);
+  }
+
+  #answer(body: Answer['body']): void {
+    const respond = this.#respond;
+    this.#respond = null;
+    // reply-from destroys the answer of a client that has left, which a Buffer cannot be.
+    if (this.#req.aborted) {
+      if (body instanceof AnswerBody) body.destroy();
+      return;
+    }
+    respond?.(null, { statusCode: this.#status, headers: this.#headers, body });
+  }
+
+  #fail(error: Error): void {
+    if (this.#ended) return;
+    this.#end();
+    if (this.#body !== null) {
+      this.#body.cut(error);
+      return;
+    }
+    const respond = this.#respond;
+    this.#respond = null;
+    if (!this.#req.aborted) respond?.(faultOf(this.#controller !== null, error));
+  }
+
+  #end(): void {
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    if (this.#socket !== null) letGo(this.#socket);
+    this.#requestBody?.destroy();
+  }
+}
+
+function expire(passage: Passage): void {
+  passage.timeOut();
+}
+
+function hasBody(req: IncomingMessage): boolean {
+  const { 'content-length': length, 'transfer-encoding': coding } = req.headers;
+  return coding !== undefined || (length !== undefined && length !== '0');
+}
+
+/** As for guarded requests, "sent or not" hangs on request-start alone. */
+function faultOf(started: boolean, cause: Error): PassThroughFault {
+  if (!started) return new PassThroughFault('upstream_unreachable', { cause });
+  const timedOut = 'code' in cause && cause.code === 'UND_ERR_HEADERS_TIMEOUT';
+  return new PassThroughFault(timedOut ? 'upstream_timeout' : 'upstream_failed', { cause });
+}

@@ -1,0 +1,104 @@
+import { type IncomingHttpHeaders, type IncomingMessage, METHODS, type ServerOptions } from 'node:http';
+import httpProxy from '@fastify/http-proxy';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { UpstreamTarget } from '../core/policy.ts';
+import { Passage, type Respond } from './pass-through-passage.ts';
+import { PassThroughPools } from './pass-through-pools.ts';
+import { PassThroughFault, sendFault } from './pass-through-problem.ts';
+import { DataRequest, Upgrades } from './pass-through-upgrade.ts';
+
+export interface PassThroughDeps {
+  /** Where this request goes. */
+  readonly targetOf: (method: string, url: string) => UpstreamTarget;
+  /** Every upstream that can be asked for, known when the config is loaded. */
+  readonly targets: readonly UpstreamTarget[];
+  readonly requestIdOf: (request: FastifyRequest) => string;
+}
+
+/** CONNECT never becomes a request in Node. TRACE is refused below: it would show the client what we added. */
+const methods = METHODS.filter((method) => method !== 'CONNECT');
+
+const noQuery = Object.freeze({});
+
+/**
+ * What the server must be made with. Fastify's router decodes the path and refuses what is not UTF-8, such as the
+ * `/caf%E9` of an older service: it is shown `/` for every request. The client's own target is put back by the first
+ * function that Fastify calls once it has routed, before any hook.
+ */
+export function passThroughServerOptions(genReqId: (req: IncomingMessage) => string) {
+  const http: ServerOptions = { IncomingMessage: DataRequest };
+  return {
+    http,
+    rewriteUrl: () => '/',
+    genReqId: (req: IncomingMessage & { originalUrl?: string }): string => {
+      if (req.originalUrl !== undefined) req.url = req.originalUrl;
+      return genReqId(req);
+    },
+    requestIdHeader: false,
+    routerOptions: { querystringParser: () => noQuery },
+  } as const;
+}
+
+/** Under this symbol the passage travels through reply-from, among headers that are not sent. */
+const passageKey = Symbol('passage');
+
+type Carrier = IncomingHttpHeaders & { [passageKey]: Passage };
+
+/**
+ * All that is not guarded. http-proxy has the routes and the answer; of the request it sees only a stand-in for `/`, since
+ * it would parse and spell anew the target, drop a GET's body, and send some requests again.
+ */
+export async function registerPassThrough(app: FastifyInstance, deps: PassThroughDeps): Promise<void> {
+  const pools = new PassThroughPools(deps.targets);
+  const upgrades = new Upgrades();
+  upgrades.listen(app.server, (req, res) => app.routing(req, res));
+  app.addHook('preClose', (done) => {
+    upgrades.close();
+    done();
+  });
+  // After the server has closed: requests under way need their connections.
+  app.addHook('onClose', () => pools.destroy());
+  // "Without body" is what Fastify does not parse, and so neither limits nor refuses for its content type.
+  for (const method of methods) app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
+
+  const send = ({ headers }: { headers: Carrier }, respond: Respond) =>
+    headers[passageKey].send(pools, respond);
+  await app.register(httpProxy, {
+    upstream: 'http://stand-in.invalid',
+    preRewrite: () => '/',
+    httpMethods: methods,
+    proxyPayloads: false,
+    internalRewriteLocationHeader: false,
+    disableRequestLogging: true,
+    // Nothing is ever sent again by reply-from: `maxRetriesOn503: 0` would mean ten times.
+    retryMethods: [],
+    undici: { request: send as never },
+    handler: (request, reply, dest, options) => {
+      const fault = refusal(request);
+      const requestId = deps.requestIdOf(request);
+      if (fault !== null) return sendFault(reply, fault, requestId);
+      const target = deps.targetOf(request.method, request.url);
+      const passage = new Passage({ request, reply, target, requestId }, upgrades);
+      const carrier = { [passageKey]: passage } as Carrier;
+      reply.from(dest, { ...options, rewriteRequestHeaders: () => carrier });
+    },
+    replyOptions: {
+      onResponse: (request, reply, res) => {
+        // reply-from asks to close where a body was answered early; it is read to its end instead.
+        if (!request.raw.complete) reply.removeHeader('connection');
+        void reply.send(res.stream);
+      },
+      onError: (reply, { error }) => {
+        const fault =
+          error.cause instanceof PassThroughFault ? error.cause : new PassThroughFault('upstream_failed');
+        sendFault(reply as FastifyReply, fault, deps.requestIdOf(reply.request as FastifyRequest));
+      },
+    },
+  });
+}
+
+function refusal(request: FastifyRequest): PassThroughFault | null {
+  if (request.method === 'TRACE') return new PassThroughFault('not_supported');
+  // `*`, or the absolute form that only a forward proxy is sent: it names a host that need not be the one in Host.
+  return request.url.startsWith('/') ? null : new PassThroughFault('request_invalid');
+}

@@ -1,0 +1,104 @@
+import { type ProblemCode, problemReply } from '../core/problem.ts';
+import type { Capture } from './capture.ts';
+import type { Exchange } from './exchange.ts';
+
+export type IdempotencyStatus = 'executed' | 'replayed' | 'released' | 'in_progress' | 'unknown';
+
+/** What a guarded request is answered with. */
+export type Reply =
+  | { readonly kind: 'problem'; readonly code: ProblemCode; readonly detail?: string }
+  | {
+      readonly kind: 'answer';
+      readonly status: number;
+      /** Flat list of names and values, without framing. */
+      readonly headers: readonly string[];
+      readonly body: Buffer;
+      readonly idempotency: IdempotencyStatus;
+      readonly retainUntilMs: number | null;
+    }
+  /** An answer too large to hold: settled already, now on its way. */
+  | { readonly kind: 'stream'; readonly capture: Capture; readonly idempotency: IdempotencyStatus }
+  /** Nobody is there to be answered. */
+  | { readonly kind: 'gone' };
+
+const statusOfProblem: Partial<Record<ProblemCode, IdempotencyStatus>> = {
+  in_progress: 'in_progress',
+  outcome_unknown: 'unknown',
+  upstream_timeout: 'unknown',
+  upstream_failed: 'unknown',
+  upstream_unreachable: 'released',
+  response_not_retained: 'executed',
+  answer_unsaved: 'executed',
+};
+
+export async function send(exchange: Exchange, reply: Reply): Promise<void> {
+  if (exchange.clientGone && reply.kind !== 'stream') return;
+  switch (reply.kind) {
+    case 'gone':
+      return;
+    case 'problem':
+      sendProblem(exchange, reply.code, reply.detail);
+      return;
+    case 'answer':
+      sendAnswer(exchange, reply);
+      return;
+    case 'stream': {
+      const head = [...reply.capture.clientHeaders(), ...idempotencyHeaders(exchange, reply.idempotency)];
+      await reply.capture.streamTo(exchange.res, head);
+      return;
+    }
+  }
+}
+
+function idempotencyHeaders(exchange: Exchange, idempotency: IdempotencyStatus): string[] {
+  const headers = ['Idempotency-Status', idempotency, 'X-Request-Id', exchange.requestId];
+  if (idempotency === 'replayed') headers.push('Idempotent-Replayed', 'true');
+  return headers;
+}
+
+function sendAnswer(exchange: Exchange, reply: Extract<Reply, { kind: 'answer' }>): void {
+  const headers = reply.headers.concat(idempotencyHeaders(exchange, reply.idempotency));
+  if (reply.retainUntilMs !== null)
+    headers.push('Idempotency-Expires', new Date(reply.retainUntilMs).toUTCString());
+  const bodiless = reply.status === 204 || reply.status === 304;
+  if (!bodiless) headers.push('Content-Length', String(reply.body.length));
+  exchange.res.writeHead(reply.status, headers);
+  exchange.res.end(bodiless ? undefined : reply.body);
+}
+
+/** After these the connection is not used again: its rest is unwanted, or cannot be trusted to be what it seems. */
+const closing: ReadonlySet<ProblemCode> = new Set(['body_too_large', 'request_invalid', 'not_supported']);
+/** Milliseconds that the rest of an unwanted body is read and thrown away, so that the client gets to see the answer. */
+const lingerMs = 1_000;
+
+function sendProblem(exchange: Exchange, code: ProblemCode, detail: string | undefined): void {
+  const { req, res, policy, requestId } = exchange;
+  const facts = { dialect: policy.dialect, requestId, ...(detail === undefined ? {} : { detail }) };
+  const asked = code === 'in_progress' ? { ...facts, status: policy.inFlight.answer } : facts;
+  const problem = problemReply(code, asked);
+  const headers = [
+    'Content-Type',
+    problem.contentType,
+    'X-Request-Id',
+    requestId,
+    'Cache-Control',
+    'no-store',
+  ];
+  const idempotency = statusOfProblem[code];
+  if (idempotency !== undefined) headers.push('Idempotency-Status', idempotency);
+  headers.push(...problem.headers.flat(), 'Content-Length', String(Buffer.byteLength(problem.body)));
+  if (!closing.has(code)) {
+    res.writeHead(problem.status, headers);
+    res.end(problem.body);
+    return;
+  }
+  headers.push('Connection', 'close');
+  res.writeHead(problem.status, headers);
+  res.write(problem.body);
+  const end = () => res.end();
+  if (req.complete) return void end();
+  const timer = setTimeout(end, lingerMs);
+  req.once('close', () => clearTimeout(timer));
+  req.once('end', end);
+  req.resume();
+}

@@ -1,0 +1,82 @@
+import { decide, type Verdict } from '../core/decide.ts';
+import type { Fingerprint, RecordId } from '../core/record.ts';
+import type { Reservation } from '../store/store.ts';
+import type { Attempt } from './attempts.ts';
+import type { ProxyDeps } from './deps.ts';
+import type { Exchange } from './exchange.ts';
+
+/** What a request wants to run as. */
+export interface Claim extends RecordId {
+  readonly fingerprint: Fingerprint;
+  readonly hasCredentials: boolean;
+  readonly tenant: string | null;
+}
+
+export type Claimed =
+  /** The key is ours: forward, once. */
+  | { readonly kind: 'own'; readonly attempt: Attempt; readonly epoch: string; readonly takenOver: boolean }
+  | Exclude<Verdict, { kind: 'take_over' }>
+  | { readonly kind: 'refuse'; readonly code: 'store_unavailable' | 'in_progress' }
+  | { readonly kind: 'gone' };
+
+/** Milliseconds past the upstream's own limit, for settling: past both the sweeper calls the attempt unknown. */
+const settleGraceMs = 10_000;
+/** Each lost race means that somebody else moved the record; after a few the client may as well retry. */
+const maxTakeOvers = 3;
+
+/** Reserves the key, or takes it over, or says what the record that has it means for this request. */
+export async function claim(deps: ProxyDeps, exchange: Exchange, wanted: Claim): Promise<Claimed> {
+  const instance = deps.lease.current();
+  if (instance === null) {
+    exchange.error = new Error('the lease of this instance has lapsed');
+    return { kind: 'refuse', code: 'store_unavailable' };
+  }
+  const attempt = deps.attempts.open(instance);
+  const claimed = await claimAs(deps, exchange, wanted, attempt);
+  // Not ours, or not known to be: the sweeper releases whatever row it may have left behind.
+  if (claimed.kind !== 'own') deps.attempts.close(attempt);
+  return claimed;
+}
+
+async function claimAs(
+  deps: ProxyDeps,
+  exchange: Exchange,
+  wanted: Claim,
+  attempt: Attempt,
+): Promise<Claimed> {
+  const reservation = reservationOf(exchange, wanted, attempt);
+  let result = await deps.store.reserve(reservation);
+  for (let takeOvers = 0; ; takeOvers += 1) {
+    switch (result.kind) {
+      case 'reserved':
+        return { kind: 'own', attempt, epoch: result.epoch, takenOver: takeOvers > 0 };
+      case 'abandoned':
+        return { kind: 'gone' };
+      case 'unavailable':
+        exchange.error = result.cause;
+        return { kind: 'refuse', code: 'store_unavailable' };
+    }
+    const verdict = decide(result.record, wanted);
+    if (verdict.kind !== 'take_over') return verdict;
+    if (takeOvers === maxTakeOvers) return { kind: 'refuse', code: 'in_progress' };
+    result = await deps.store.takeOverIfUnchanged(verdict.previous, reservation);
+  }
+}
+
+function reservationOf(exchange: Exchange, wanted: Claim, attempt: Attempt): Reservation {
+  const { scope, key, fingerprint, hasCredentials, tenant } = wanted;
+  return {
+    scope,
+    key,
+    attempt: attempt.id,
+    instance: attempt.instance,
+    fingerprint,
+    hadCredentials: hasCredentials,
+    tenant,
+    method: exchange.method,
+    path: exchange.path,
+    requestId: exchange.requestId,
+    deadlineMs: exchange.policy.upstream.timeoutMs + settleGraceMs,
+    abandoned: () => exchange.clientGone,
+  };
+}

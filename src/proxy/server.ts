@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { findKey } from '../core/key.ts';
+import { problemReply } from '../core/problem.ts';
+import { ambiguousPath, type FramingFault, framingFault } from '../core/request.ts';
+import { isGuarded } from '../core/routes.ts';
+import { passDone } from '../events.ts';
+import type { ProxyDeps } from './deps.ts';
+import { Exchange } from './exchange.ts';
+import { handle } from './handle.ts';
+import { registerPassThrough } from './pass-through.ts';
+import { send } from './reply.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Answered by us, and so not passed through. */
+    taken: boolean;
+  }
+}
+
+/** Milliseconds for a client to send its whole request; Node's default is none once Fastify is used. */
+const requestTimeoutMs = 60_000;
+const usableRequestId = /^[\w.:@/+=-]{1,128}$/;
+
+/** The data port: guarded requests are taken here, all others pass through. */
+export async function createProxyServer(deps: ProxyDeps): Promise<FastifyInstance> {
+  const app = fastify({
+    genReqId: requestIdOf,
+    requestIdHeader: false,
+    requestTimeout: requestTimeoutMs,
+    forceCloseConnections: 'idle',
+    clientErrorHandler: refuseUnreadable,
+  });
+  // 0: no limit on the count, which would hide a key behind 2,000 small headers; 16 kB stays the limit.
+  app.server.maxHeadersCount = 0;
+  const guardedMethods = new Set(
+    deps.policies.all.flatMap((policy) => (policy.mode === 'enforce' ? policy.methods : [])),
+  );
+  app.addHook('onRequest', (request, reply, done) => {
+    if (!take(deps, guardedMethods, request, reply)) done();
+  });
+  app.decorateRequest('taken', false);
+  app.addHook('onResponse', (request, reply, done) => {
+    if (!request.taken) announce(deps, request, reply);
+    done();
+  });
+  await registerPassThrough(app, {
+    targetOf: (method, url) => deps.policies.policyFor(method, pathOf(url)).upstream,
+    targets: deps.policies.all.map((policy) => policy.upstream),
+    requestIdOf: (request) => request.id,
+  });
+  return app;
+}
+
+/** true: this request is answered here and goes no further. */
+function take(
+  deps: ProxyDeps,
+  guardedMethods: ReadonlySet<string>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): boolean {
+  const req = request.raw;
+  const method = req.method ?? '';
+  const path = pathOf(req.url ?? '/');
+  const policy = deps.policies.policyFor(method, path);
+  const fault = faultOf(req, path, guardedMethods.has(method));
+  if (fault === null && !isGuarded(policy, method)) return false;
+  if (fault === null && !policy.requireKey && !carriesKey(deps, req)) return false;
+  request.taken = true;
+  reply.hijack();
+  const exchange = new Exchange(req, reply.raw, policy, request.id);
+  void (fault === null ? handle(deps, exchange) : refuse(exchange, fault));
+  return true;
+}
+
+/**
+ * The path is judged by the method alone, not by its route: one that can be read in two ways must not slip past the
+ * guard of the other reading.
+ */
+function faultOf(req: IncomingMessage, path: string, mayBeGuarded: boolean): FramingFault | null {
+  const fault = framingFault(req);
+  if (fault !== null || !mayBeGuarded || !ambiguousPath(path)) return fault;
+  return {
+    code: 'request_invalid',
+    detail:
+      'Servers disagree about which resource this path names: send it without dot segments, empty segments and encoded slashes.',
+  };
+}
+
+function carriesKey({ identity }: ProxyDeps, req: IncomingMessage): boolean {
+  return findKey(req.rawHeaders, identity.keySources, identity.keyLimits).kind !== 'none';
+}
+
+async function refuse(exchange: Exchange, { code, detail }: FramingFault): Promise<void> {
+  exchange.verdict = code;
+  await send(exchange, { kind: 'problem', code, detail });
+  exchange.done();
+}
+
+function announce({ policies }: ProxyDeps, { id, method, url }: FastifyRequest, reply: FastifyReply): void {
+  const { route } = policies.policyFor(method, pathOf(url));
+  passDone.publish({ requestId: id, method, route, status: reply.statusCode, totalMs: reply.elapsedTime });
+}
+
+function pathOf(url: string): string {
+  const mark = url.indexOf('?');
+  return mark === -1 ? url : url.slice(0, mark);
+}
+
+/** The client's own id where it is harmless, so that its logs and ours can be joined. */
+function requestIdOf(req: { readonly headers: IncomingMessage['headers'] }): string {
+  const given = req.headers['x-request-id'];
+  return typeof given === 'string' && usableRequestId.test(given) ? given : randomUUID();
+}
+
+/** Bytes that are not a request: answered on the bare socket, for there is nothing else. */
+function refuseUnreadable(this: FastifyInstance, error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const requestId = randomUUID();
+  const [code, detail, statusLine] =
+    error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+      ? ([
+          'body_incomplete',
+          'The request did not arrive in time. Nothing was forwarded.',
+          '408 Request Timeout',
+        ] as const)
+      : error.code === 'HPE_HEADER_OVERFLOW'
+        ? ([
+            'request_invalid',
+            'The headers are over 16 kB. Nothing was forwarded.',
+            '431 Request Header Fields Too Large',
+          ] as const)
+        : ([
+            'request_invalid',
+            'This is not a well-formed HTTP/1.1 request. Nothing was forwarded.',
+            '400 Bad Request',
+          ] as const);
+  const problem = problemReply(code, {
+    dialect: 'ietf',
+    requestId,
+    detail,
+    status: Number(statusLine.slice(0, 3)),
+  });
+  const head = `HTTP/1.1 ${statusLine}\r\nContent-Type: ${problem.contentType}\r\nX-Request-Id: ${requestId}\r\n`;
+  socket.end(
+    `${head}Content-Length: ${Buffer.byteLength(problem.body)}\r\nConnection: close\r\n\r\n${problem.body}`,
+  );
+}

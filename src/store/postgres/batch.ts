@@ -1,0 +1,66 @@
+/**
+ * Group commit: while a slot's statement is in flight the next batch fills, and it leaves as soon as a slot is free.
+ * When idle it leaves at the end of the current turn of the event loop, so requests that arrived together go together
+ * and a lone one waits for nothing.
+ */
+export interface BatchOptions<Item> {
+  /** Must never reject: each item is told its own result. */
+  readonly run: (items: readonly Item[]) => Promise<void>;
+  readonly slots: number;
+  readonly maxRows: number;
+  /** A batch closes before it would pass this; a larger item travels alone. */
+  readonly maxBytes: number;
+  readonly bytesOf: (item: Item) => number;
+}
+
+export class Batcher<Item> {
+  readonly #options: BatchOptions<Item>;
+  #waiting: Item[] = [];
+  #running = 0;
+  #scheduled = false;
+
+  constructor(options: BatchOptions<Item>) {
+    this.#options = options;
+  }
+
+  get depth(): number {
+    return this.#waiting.length;
+  }
+
+  push(item: Item): void {
+    this.#waiting.push(item);
+    if (this.#scheduled || this.#running >= this.#options.slots) return;
+    this.#scheduled = true;
+    setImmediate(this.#leave);
+  }
+
+  readonly #leave = (): void => {
+    this.#scheduled = false;
+    while (this.#running < this.#options.slots && this.#waiting.length > 0) {
+      this.#running += 1;
+      void this.#options.run(this.#take()).then(this.#done);
+    }
+  };
+
+  readonly #done = (): void => {
+    this.#running -= 1;
+    this.#leave();
+  };
+
+  #take(): readonly Item[] {
+    const { maxRows, maxBytes, bytesOf } = this.#options;
+    let rows = 0;
+    let bytes = 0;
+    for (const item of this.#waiting) {
+      bytes += bytesOf(item);
+      if (rows === maxRows || (rows > 0 && bytes > maxBytes)) break;
+      rows += 1;
+    }
+    if (rows === this.#waiting.length) {
+      const all = this.#waiting;
+      this.#waiting = [];
+      return all;
+    }
+    return this.#waiting.splice(0, rows);
+  }
+}

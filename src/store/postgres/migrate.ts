@@ -1,0 +1,143 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import pg from 'pg';
+import { asError, OncegateError } from '../../errors.ts';
+import {
+  appliedMigrations,
+  createMigrationTable,
+  lockMigrations,
+  migrationTableExists,
+  readIdentity,
+  recordMigration,
+  replaceIdentity,
+  setIdentityOnce,
+} from './sql/schema.ts';
+
+/** Forward only, numbered without gaps, each safe beside replicas of the version before it. */
+interface Migration {
+  readonly number: number;
+  readonly title: string;
+  readonly sql: string;
+}
+
+export interface MigrationStatus {
+  readonly version: number;
+  readonly wanted: number;
+  readonly pending: readonly string[];
+}
+
+const folder = new URL('../../../migrations/', import.meta.url);
+
+function migrations(): readonly Migration[] {
+  return readdirSync(folder)
+    .filter((file) => /^\d{4}_.*\.sql$/.test(file))
+    .sort()
+    .map((file) => ({
+      number: Number(file.slice(0, 4)),
+      title: file.slice(5, -4).replaceAll('_', ' '),
+      sql: readFileSync(new URL(file, folder), 'utf8'),
+    }));
+}
+
+const nameOf = ({ number, title }: Migration): string => `${String(number).padStart(4, '0')} ${title}`;
+
+export async function migrateUp(
+  url: string,
+  options: { readonly acceptIdentity?: string } = {},
+): Promise<{ readonly applied: readonly string[]; readonly version: number }> {
+  return await withClient(url, async (client) => {
+    await client.query('BEGIN');
+    await client.query(lockMigrations);
+    await client.query(createMigrationTable);
+    const { version, pending } = await statusOf(client);
+    for (const migration of pending) {
+      await client.query(migration.sql);
+      await client.query(recordMigration, [migration.number, migration.title]);
+    }
+    if (options.acceptIdentity !== undefined) await client.query(replaceIdentity, [options.acceptIdentity]);
+    await client.query('COMMIT');
+    return { applied: pending.map(nameOf), version: Math.max(version, migrations().length) };
+  });
+}
+
+export async function migrateStatus(url: string): Promise<MigrationStatus> {
+  return await withClient(url, async (client) => {
+    const { version, pending } = await statusOf(client);
+    return { version, wanted: migrations().length, pending: pending.map(nameOf) };
+  });
+}
+
+/** For people who run migrations with their own tools: the same text, in one transaction. */
+export function migrationSql(): string {
+  const steps = migrations().map(
+    (migration) =>
+      `-- ${nameOf(migration)}\n${migration.sql}\n` +
+      `${recordMigration.replace('$1', String(migration.number)).replace('$2', `'${migration.title}'`)};\n`,
+  );
+  return `BEGIN;\n\n${createMigrationTable};\n\n${steps.join('\n')}\nCOMMIT;\n`;
+}
+
+/** Rejects with `schema_mismatch` unless the store's schema is exactly ours, and `identity_changed` on other settings. */
+export async function checkSchema(url: string, identity: string): Promise<number> {
+  return await withClient(url, async (client) => {
+    const { version, pending } = await statusOf(client);
+    const wanted = migrations().length;
+    if (version > wanted) {
+      throw new OncegateError(
+        'schema_mismatch',
+        `the store's schema is version ${version}, newer than this Oncegate knows (${wanted}). ` +
+          'Run the newer Oncegate that migrated it.',
+      );
+    }
+    if (pending.length > 0) {
+      throw new OncegateError(
+        'schema_mismatch',
+        `the store's schema is version ${version}, this Oncegate needs ${wanted}. ` +
+          'Run `oncegate migrate up` once, or set store.migrate: auto.',
+      );
+    }
+    await checkIdentity(client, identity);
+    return version;
+  });
+}
+
+async function checkIdentity(client: pg.Client, identity: string): Promise<void> {
+  await client.query(setIdentityOnce, [identity]);
+  const kept = (await client.query<{ settings: string }>(readIdentity)).rows[0]?.settings;
+  if (kept === identity) return;
+  throw new OncegateError(
+    'identity_changed',
+    'the settings that make a key unique differ from those this store was used with.\n' +
+      `  the store has  ${kept}\n  this config    ${identity}\n` +
+      'With other settings the same retry would be a new key and could run again. Restore the old settings; or, once ' +
+      'no client retries a key from before, stop every instance and run `oncegate migrate up --accept-identity`.',
+  );
+}
+
+async function statusOf(client: pg.Client): Promise<{ version: number; pending: readonly Migration[] }> {
+  const exists = await client.query<{ there: boolean }>(migrationTableExists);
+  const applied = exists.rows[0]?.there
+    ? (await client.query<{ number: number }>(appliedMigrations)).rows.map((row) => row.number)
+    : [];
+  const done = new Set(applied);
+  return { version: applied.at(-1) ?? 0, pending: migrations().filter(({ number }) => !done.has(number)) };
+}
+
+async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: 5_000,
+    application_name: 'oncegate start',
+  });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return await work(client);
+  } catch (error) {
+    if (error instanceof OncegateError) throw error;
+    throw new OncegateError('store_unreachable', `the store does not answer: ${asError(error).message}`, {
+      cause: error,
+    });
+  } finally {
+    await client.end().catch(() => {});
+  }
+}

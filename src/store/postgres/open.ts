@@ -1,0 +1,82 @@
+import { OncegateError } from '../../errors.ts';
+import { startEmbedded } from './embedded.ts';
+import { checkSchema, migrateUp } from './migrate.ts';
+import { PostgresStore } from './postgres.ts';
+
+interface Options {
+  readonly migrate: 'check' | 'auto';
+  readonly poolSize: number;
+  readonly durability: 'strict' | 'relaxed';
+}
+
+export type StoreTarget =
+  | ({ readonly kind: 'external'; readonly url: string } & Options)
+  | ({ readonly kind: 'embedded'; readonly dataDir: string } & Options);
+
+export interface OpenedStore {
+  readonly store: PostgresStore;
+  readonly version: number;
+  /** For people: where it is, without credentials. */
+  readonly description: string;
+  /** Stops the embedded server; nothing to do for an external one. */
+  readonly stop: () => Promise<void>;
+}
+
+/** Milliseconds a store may take to come up beside us, as in a pod that starts both. */
+const reachableWithinMs = 30_000;
+const askAgainMs = 1_000;
+
+/** Reachable, migrated, of our identity, durable; or an error that says which of these it is not. */
+export async function openStore(
+  target: StoreTarget,
+  identity: string,
+  log: (line: string) => void,
+): Promise<OpenedStore> {
+  const server = target.kind === 'embedded' ? await startEmbedded({ dataDir: target.dataDir, log }) : null;
+  const stop = async () => server?.stop();
+  try {
+    const url = server?.url ?? (target as { url: string }).url;
+    const version = await whenReachable(log, async () => {
+      if (server !== null || target.migrate === 'auto') {
+        const { applied } = await migrateUp(url);
+        for (const name of applied) log(`migrated: ${name}`);
+      }
+      return await checkSchema(url, identity);
+    });
+    const store = new PostgresStore({ url, poolSize: target.poolSize, durability: target.durability });
+    await assertDurable(store);
+    return { store, version, description: describe(target, url), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function whenReachable<T>(log: (line: string) => void, work: () => Promise<T>): Promise<T> {
+  const untilMs = performance.now() + reachableWithinMs;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const isAway = error instanceof OncegateError && error.code === 'store_unreachable';
+      if (!isAway || performance.now() > untilMs) throw error;
+      log(`${error.message}; trying again for ${Math.ceil((untilMs - performance.now()) / 1000)} s`);
+      await new Promise((resolve) => setTimeout(resolve, askAgainMs));
+    }
+  }
+}
+
+async function assertDurable(store: PostgresStore): Promise<void> {
+  try {
+    await store.check();
+  } catch (error) {
+    await store.close(0);
+    throw new OncegateError('store_not_durable', (error as Error).message, { cause: error });
+  }
+}
+
+function describe(target: StoreTarget, url: string): string {
+  const { hostname, port, pathname } = new URL(url);
+  const where = `${hostname}:${port || 5432}${pathname}`;
+  return target.kind === 'embedded' ? `embedded PostgreSQL at ${where}, data in ${target.dataDir}` : where;
+}

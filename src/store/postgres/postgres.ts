@@ -1,0 +1,179 @@
+import { idOf, type RecordId, type StoredRecord } from '../../core/record.ts';
+import { OncegateError } from '../../errors.ts';
+import type {
+  Completion,
+  Doubt,
+  Held,
+  Release,
+  Reservation,
+  ReserveResult,
+  SettleResult,
+  Store,
+  Swept,
+} from '../store.ts';
+import { byteaArray, textArray } from './binary-array.ts';
+import { Pool } from './pool.ts';
+import { readRecords } from './reader.ts';
+import { Reserver } from './reserver.ts';
+import { compareIds } from './rows.ts';
+import { Settler } from './settler.ts';
+import { closeLease, openLease, renewLease } from './sql/lease.ts';
+import { findReapable, findSweepable, listInProgress, reap, reapInstances, sweep } from './sql/loops.ts';
+import { type Statement, statement } from './sql/statement.ts';
+
+export interface PostgresOptions {
+  readonly url: string;
+  /** Connections in all; opened as they are needed. */
+  readonly poolSize: number;
+  readonly durability: 'strict' | 'relaxed';
+}
+
+/** One statement in flight while the next batch fills: more slots would make smaller batches and more commits. */
+const reserveSlots = 1;
+const settleSlots = 1;
+/** Two for the lease and the loops, so that a slow pass never delays a renewal; two for settling. */
+const settleConnections = 2;
+const loopConnections = 2;
+/** Milliseconds. A renewal that takes longer is no use; a pass that takes longer is cut and comes again. */
+const leaseMs = 5_000;
+const loopMs = 10_000;
+
+const ping = statement('check', 'SELECT 1');
+
+export class PostgresStore implements Store {
+  readonly #front: Pool;
+  readonly #settling: Pool;
+  readonly #loops: Pool;
+  readonly #reserver: Reserver;
+  readonly #settler: Settler;
+  #closing: Promise<void> | null = null;
+
+  constructor({ url, poolSize, durability }: PostgresOptions) {
+    const frontConnections = Math.max(1, poolSize - settleConnections - loopConnections);
+    this.#front = new Pool({ url, durability, size: frontConnections, name: 'oncegate reserve' });
+    this.#settling = new Pool({ url, durability, size: settleConnections, name: 'oncegate settle' });
+    this.#loops = new Pool({ url, durability, size: loopConnections, name: 'oncegate loops' });
+    this.#reserver = new Reserver(this.#front, reserveSlots);
+    this.#settler = new Settler(this.#settling, settleSlots);
+  }
+
+  /** Settlements that the store has not answered yet. */
+  get unsettled(): number {
+    return this.#settler.unsettled;
+  }
+
+  reserve(reservation: Reservation): Promise<ReserveResult> {
+    return this.#reserver.reserve(reservation);
+  }
+
+  takeOverIfUnchanged(previous: StoredRecord, reservation: Reservation): Promise<ReserveResult> {
+    return this.#reserver.takeOver(previous, reservation);
+  }
+
+  completeIfHeld({ scope, key, attempt, answer, retentionMs }: Completion): Promise<SettleResult> {
+    const { status } = answer;
+    return this.#settler.settle({
+      scope,
+      key,
+      attempt,
+      to: 'completed',
+      status,
+      answer,
+      error: null,
+      retentionMs,
+    });
+  }
+
+  releaseIfHeld({ scope, key, attempt, status, error, retentionMs }: Release): Promise<SettleResult> {
+    const to = 'failed_retryable';
+    return this.#settler.settle({ scope, key, attempt, to, status, answer: null, error, retentionMs });
+  }
+
+  markUnknownIfHeld({ scope, key, attempt, status, error }: Doubt): Promise<SettleResult> {
+    const to = 'unknown';
+    return this.#settler.settle({ scope, key, attempt, to, status, answer: null, error, retentionMs: null });
+  }
+
+  async read(ids: readonly RecordId[]): Promise<readonly (StoredRecord | null)[]> {
+    const found = await available(readRecords(this.#front, ids, loopMs));
+    return ids.map((id) => found.get(idOf(id)) ?? null);
+  }
+
+  async openLease(instance: string, forMs: number): Promise<void> {
+    await available(this.#loops.query(openLease, [instance, forMs], leaseMs));
+  }
+
+  async renewLease(instance: string, forMs: number): Promise<boolean> {
+    const rows = await available(this.#loops.query(renewLease, [instance, forMs], leaseMs));
+    return rows.length === 1;
+  }
+
+  async closeLease(instance: string): Promise<void> {
+    await available(this.#loops.query(closeLease, [instance], leaseMs));
+  }
+
+  async sweep(limit: number): Promise<readonly Swept[]> {
+    const found = (await this.#pass(findSweepable, [limit])).map(
+      ([scope, key, attempt, method, path, requestId, reason]) =>
+        ({ scope, key, attempt, method, path, requestId, reason }) as Swept,
+    );
+    if (found.length === 0) return [];
+    found.sort(compareIds);
+    const rows = await this.#pass(sweep, [...heldArrays(found), textArray(found.map((one) => one.reason))]);
+    const swept = new Set(rows.map((row) => row[0]));
+    return found.filter((one) => swept.has(one.attempt));
+  }
+
+  async listInProgress(instance: string, limit: number): Promise<readonly Held[]> {
+    const rows = await this.#pass(listInProgress, [instance, limit]);
+    return rows.map(([scope, key, attempt]) => ({ scope, key, attempt }) as Held);
+  }
+
+  async reap(limit: number): Promise<number> {
+    await this.#pass(reapInstances, []);
+    const rows = await this.#pass(findReapable, [limit]);
+    const found = rows.map(([scope, key, attempt]) => ({ scope, key, attempt }) as Held).sort(compareIds);
+    if (found.length === 0) return 0;
+    return (await this.#pass(reap, heldArrays(found))).length;
+  }
+
+  async check(): Promise<void> {
+    await available(this.#front.query(ping, [], leaseMs));
+  }
+
+  close(graceMs: number): Promise<void> {
+    this.#closing ??= this.#close(graceMs);
+    return this.#closing;
+  }
+
+  async #close(graceMs: number): Promise<void> {
+    await Promise.race([
+      this.#settler.drained(),
+      new Promise((resolve) => setTimeout(resolve, graceMs).unref()),
+    ]);
+    this.#settler.close();
+    await Promise.all([this.#front.end(), this.#settling.end(), this.#loops.end()]);
+  }
+
+  #pass(what: Statement, values: unknown[]): Promise<readonly (readonly unknown[])[]> {
+    return available(this.#loops.query(what, values, loopMs));
+  }
+}
+
+/** Loops and readers only need to know that it did not work; what was unconfirmed is found by the next pass. */
+async function available<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw new OncegateError('store_unavailable', (error as Error).message, { cause: error });
+  }
+}
+
+/** Callers sort them, so that passes of several instances cannot deadlock with each other or with a batch. */
+function heldArrays(held: readonly Held[]): unknown[] {
+  return [
+    byteaArray(held.map((one) => one.scope)),
+    textArray(held.map((one) => one.key)),
+    textArray(held.map((one) => one.attempt)),
+  ];
+}

@@ -1,0 +1,26 @@
+import { idOf, type RecordId, type StoredRecord } from '../../core/record.ts';
+import { byteaArray, textArray } from './binary-array.ts';
+import type { Pool } from './pool.ts';
+import { parseRead } from './rows.ts';
+import { read, readWhole } from './sql/read.ts';
+
+/** Records by `idOf`; absent where there is none. Rejects with a StatementError. */
+export async function readRecords(
+  pool: Pool,
+  ids: readonly RecordId[],
+  timeoutMs: number,
+): Promise<Map<string, StoredRecord>> {
+  const values = [byteaArray(ids.map((id) => id.scope)), textArray(ids.map((id) => id.key))];
+  const found = new Map<string, StoredRecord>();
+  for (const row of await pool.query(read, values, timeoutMs)) {
+    const parsed = parseRead(row);
+    if (parsed.bodyLeftBehind) {
+      const [whole] = await pool.query(readWhole, [parsed.scope, parsed.key], timeoutMs);
+      // Gone since: then there is none.
+      if (whole !== undefined) found.set(idOf(parsed), parseRead(whole).record);
+    } else {
+      found.set(idOf(parsed), parsed.record);
+    }
+  }
+  return found;
+}

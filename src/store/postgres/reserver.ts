@@ -1,0 +1,244 @@
+import { idOf, type StoredRecord } from '../../core/record.ts';
+import type { Reservation, ReserveResult } from '../store.ts';
+import { Batcher } from './batch.ts';
+import { boolArray, byteaArray, float8Array, textArray } from './binary-array.ts';
+import type { Pool } from './pool.ts';
+import { readRecords } from './reader.ts';
+import { compareIds, recordOf } from './rows.ts';
+import { confirm, reserve, takeOver } from './sql/reserve.ts';
+import type { StatementError } from './statement-error.ts';
+
+/** Milliseconds for one statement. A commit takes a few; past this the server is in trouble and the caller gets 503. */
+const statementMs = 2_000;
+/** Inserts of one reservation: the first, and one more after a read-back showed nothing. */
+const maxInserts = 2;
+/** Rows that may wait for a statement; beyond it a reservation is refused before memory grows. */
+const maxWaiting = 20_000;
+
+interface Item {
+  readonly reservation: Reservation;
+  readonly id: string;
+  readonly resolve: (result: ReserveResult) => void;
+  /** Callers of the same key that came while this one was undecided. */
+  readonly followers: {
+    readonly reservation: Reservation;
+    readonly resolve: (result: ReserveResult) => void;
+  }[];
+}
+
+/** Reservations in micro-batches. Equal keys are folded: one row is sent, the others learn what became of it. */
+export class Reserver {
+  readonly #pool: Pool;
+  readonly #batcher: Batcher<Item>;
+  readonly #undecided = new Map<string, Item>();
+
+  constructor(pool: Pool, slots: number) {
+    this.#pool = pool;
+    this.#batcher = new Batcher({
+      run: (items) => this.#run(items),
+      slots,
+      maxRows: 256,
+      maxBytes: 1_048_576,
+      // Digests, ids and numbers come to about this; only the path is long at times.
+      bytesOf: (item) => 400 + item.reservation.path.length,
+    });
+  }
+
+  reserve(reservation: Reservation): Promise<ReserveResult> {
+    return new Promise((resolve) => {
+      const id = idOf(reservation);
+      const leader = this.#undecided.get(id);
+      if (leader !== undefined) {
+        leader.followers.push({ reservation, resolve });
+        return;
+      }
+      if (this.#batcher.depth >= maxWaiting) {
+        resolve({ kind: 'unavailable', cause: new Error('too many reservations are waiting') });
+        return;
+      }
+      const item = { reservation, id, resolve, followers: [] };
+      this.#undecided.set(id, item);
+      this.#batcher.push(item);
+    });
+  }
+
+  async takeOver(previous: StoredRecord, reservation: Reservation): Promise<ReserveResult> {
+    if (reservation.abandoned()) return { kind: 'abandoned' };
+    try {
+      const [row] = await this.#pool.query(takeOver, takeOverValues(previous, reservation), statementMs);
+      if (row !== undefined) return { kind: 'reserved', epoch: row[0] as string };
+    } catch (error) {
+      const failure = error as StatementError;
+      if (failure.failure !== 'unconfirmed') return { kind: 'unavailable', cause: failure };
+    }
+    return await this.#readBack(reservation);
+  }
+
+  /** The guard did not hold, or nobody knows: whose is the key now? Absent counts as unavailable; a retry starts anew. */
+  async #readBack(reservation: Reservation): Promise<ReserveResult> {
+    try {
+      const [result] = await this.#findOut([reservation]);
+      return result ?? { kind: 'unavailable', cause: new Error('the record went away') };
+    } catch (error) {
+      return { kind: 'unavailable', cause: error as StatementError };
+    }
+  }
+
+  async #run(items: readonly Item[]): Promise<void> {
+    const wanted: Item[] = [];
+    for (const item of items) {
+      if (item.reservation.abandoned()) this.#decide(item, { kind: 'abandoned' });
+      else wanted.push(item);
+    }
+    if (wanted.length === 0) return;
+    wanted.sort((a, b) => compareIds(a.reservation, b.reservation));
+    const results = await this.#reserveAll(
+      wanted.map((item) => item.reservation),
+      1,
+    );
+    wanted.forEach((item, index) => {
+      this.#decide(item, results[index] as ReserveResult);
+    });
+  }
+
+  /** One result per reservation, in order. Never rejects. */
+  async #reserveAll(reservations: readonly Reservation[], inserts: number): Promise<ReserveResult[]> {
+    try {
+      const epochs = new Map<string, string>();
+      for (const row of await this.#pool.query(reserve, insertValues(reservations), statementMs)) {
+        epochs.set(row[0] as string, row[1] as string);
+      }
+      return await this.#withEpochs(reservations, epochs);
+    } catch (error) {
+      return await this.#afterFailure(reservations, error as StatementError, inserts);
+    }
+  }
+
+  /** Who got an epoch owns its key; whoever did not reads the record with a statement of its own. */
+  async #withEpochs(
+    reservations: readonly Reservation[],
+    epochs: Map<string, string>,
+  ): Promise<ReserveResult[]> {
+    const losers = reservations.filter((reservation) => !epochs.has(reservation.attempt));
+    const lost = new Map<Reservation, ReserveResult>();
+    if (losers.length > 0) {
+      // A failure here must not cost the winners their reservation: it was acknowledged.
+      const results = await this.#findOut(losers).catch((error: StatementError) => {
+        return losers.map((): ReserveResult => ({ kind: 'unavailable', cause: error }));
+      });
+      losers.forEach((loser, index) => {
+        // Reaped between the two statements: the client's retry finds the key free.
+        lost.set(loser, results[index] ?? { kind: 'unavailable', cause: new Error('the record went away') });
+      });
+    }
+    return reservations.map((reservation) => {
+      const epoch = epochs.get(reservation.attempt);
+      return epoch === undefined ? (lost.get(reservation) as ReserveResult) : { kind: 'reserved', epoch };
+    });
+  }
+
+  async #afterFailure(
+    all: readonly Reservation[],
+    failure: StatementError,
+    inserts: number,
+  ): Promise<ReserveResult[]> {
+    if (failure.concernsOneRow && all.length > 1) {
+      const singles = await Promise.all(all.map((one) => this.#reserveAll([one], inserts)));
+      return singles.flat();
+    }
+    if (failure.failure !== 'unconfirmed') return all.map(() => ({ kind: 'unavailable', cause: failure }));
+    try {
+      const known = await this.#findOut(all);
+      const absent = all.filter((_, index) => known[index] === null);
+      // The first insert may still be on its way: the same attempt again is safe, a new one would not be.
+      const again: ReserveResult[] =
+        absent.length > 0 && inserts < maxInserts
+          ? await this.#reserveAll(absent, inserts + 1)
+          : absent.map(() => ({ kind: 'unavailable', cause: failure }));
+      return known.map((result) => result ?? (again.shift() as ReserveResult));
+    } catch (error) {
+      return all.map(() => ({ kind: 'unavailable', cause: error as StatementError }));
+    }
+  }
+
+  /** Reads the records; those that are ours count only after an acknowledged write. null: no record. */
+  async #findOut(reservations: readonly Reservation[]): Promise<(ReserveResult | null)[]> {
+    const found = await readRecords(this.#pool, reservations, statementMs);
+    const mine = reservations.filter((reservation) => {
+      const record = found.get(idOf(reservation));
+      return record?.attempt === reservation.attempt && record.state === 'in_progress';
+    });
+    const epochs = new Map<string, string>();
+    if (mine.length > 0) {
+      const rows = await this.#pool.query(
+        confirm,
+        [
+          byteaArray(mine.map((one) => one.scope)),
+          textArray(mine.map((one) => one.key)),
+          textArray(mine.map((one) => one.attempt)),
+          textArray(mine.map(() => 'in_progress')),
+        ],
+        statementMs,
+      );
+      for (const row of rows) epochs.set(row[0] as string, row[1] as string);
+    }
+    return reservations.map((reservation) => {
+      const epoch = epochs.get(reservation.attempt);
+      if (epoch !== undefined) return { kind: 'reserved', epoch };
+      const record = found.get(idOf(reservation));
+      return record === undefined ? null : { kind: 'exists', record };
+    });
+  }
+
+  #decide(item: Item, result: ReserveResult): void {
+    this.#undecided.delete(item.id);
+    item.resolve(result);
+    if (item.followers.length === 0) return;
+    // The leader left without deciding anything: the first follower leads.
+    if (result.kind === 'abandoned') {
+      for (const { reservation, resolve } of item.followers) {
+        // Asked here too, or a crowd that has gone would take a turn each, all of the rest moving up every time.
+        if (reservation.abandoned()) resolve(result);
+        else void this.reserve(reservation).then(resolve);
+      }
+      return;
+    }
+    const seen: ReserveResult =
+      result.kind === 'reserved'
+        ? { kind: 'exists', record: recordOf(item.reservation, result.epoch) }
+        : result;
+    for (const follower of item.followers) follower.resolve(seen);
+  }
+}
+
+function insertValues(all: readonly Reservation[]): unknown[] {
+  return [
+    byteaArray(all.map((one) => one.scope)),
+    textArray(all.map((one) => one.key)),
+    textArray(all.map((one) => one.attempt)),
+    textArray(all.map((one) => one.instance)),
+    boolArray(all.map((one) => one.hadCredentials)),
+    byteaArray(all.map((one) => one.fingerprint.digest)),
+    byteaArray(all.map((one) => one.fingerprint.raw)),
+    textArray(all.map((one) => one.fingerprint.rule)),
+    float8Array(all.map((one) => one.deadlineMs)),
+    textArray(all.map((one) => one.tenant)),
+    textArray(all.map((one) => one.method)),
+    textArray(all.map((one) => one.path)),
+    textArray(all.map((one) => one.requestId)),
+  ];
+}
+
+function takeOverValues(previous: StoredRecord, next: Reservation): unknown[] {
+  const { scope, key, attempt, instance, fingerprint } = next;
+  const guard = [scope, key, previous.attempt, previous.epoch, previous.state];
+  const identity = [
+    attempt,
+    instance,
+    next.hadCredentials,
+    fingerprint.digest,
+    fingerprint.raw,
+    fingerprint.rule,
+  ];
+  return [...guard, ...identity, next.deadlineMs, next.tenant, next.method, next.path, next.requestId];
+}

@@ -1,0 +1,79 @@
+import type { RecordId, State, StoredAnswer, StoredRecord } from '../../core/record.ts';
+import type { Reservation } from '../store.ts';
+
+/** The columns of sql/read.ts, in order. */
+type ReadRow = readonly [
+  scope: Buffer,
+  key: string,
+  attempt: string,
+  epoch: string,
+  state: State,
+  hadCredentials: boolean,
+  fingerprint: Buffer,
+  rawDigest: Buffer,
+  fingerprintRule: string,
+  expired: boolean,
+  retainUntilMs: number | null,
+  status: number | null,
+  closeFramed: boolean,
+  headers: Buffer | null,
+  body: Buffer | null,
+  bodyBytes: number | null,
+];
+
+/** Batches of several instances lock rows in one order, so they cannot deadlock. */
+export function compareIds(a: RecordId, b: RecordId): number {
+  return a.scope.compare(b.scope) || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
+}
+
+export interface ReadRecord extends RecordId {
+  readonly record: StoredRecord;
+  /** The body is there but was too large to come along. */
+  readonly bodyLeftBehind: boolean;
+}
+
+export function parseRead(row: readonly unknown[]): ReadRecord {
+  const [
+    scope,
+    key,
+    attempt,
+    epoch,
+    state,
+    hadCredentials,
+    digest,
+    raw,
+    rule,
+    expired,
+    retainUntilMs,
+    ...rest
+  ] = row as ReadRow;
+  const [status, closeFramed, headers, body, bodyBytes] = rest;
+  let answer: StoredAnswer | null = null;
+  if (state === 'completed' && status !== null && headers !== null)
+    answer = { status, headers, body, closeFramed };
+  const record = {
+    attempt,
+    epoch,
+    state,
+    fingerprint: { rule, digest, raw },
+    hadCredentials,
+    expired,
+    retainUntilMs,
+    answer,
+  };
+  return { scope, key, record, bodyLeftBehind: body === null && bodyBytes !== null };
+}
+
+/** A reservation that just became a record, for callers that asked for the same key at the same moment. */
+export function recordOf(reservation: Reservation, epoch: string): StoredRecord {
+  return {
+    attempt: reservation.attempt,
+    epoch,
+    state: 'in_progress',
+    fingerprint: reservation.fingerprint,
+    hadCredentials: reservation.hadCredentials,
+    expired: false,
+    retainUntilMs: null,
+    answer: null,
+  };
+}

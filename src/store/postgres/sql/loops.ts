@@ -1,0 +1,79 @@
+import { fromStates, lockTimeout, statement } from './statement.ts';
+
+/** Milliseconds. A loop that meets a locked row leaves it for its next pass. */
+const loopLockMs = 100;
+
+/** Candidates only; `sweep` compares again. A lapsed lease never lives again and a deadline never moves. */
+export const findSweepable = statement(
+  'find_sweepable',
+  `SELECT record.scope, record.key, record.attempt, record.method, record.path, record.request_id,
+  CASE WHEN record.deadline <= clock_timestamp() THEN 'deadline_passed' ELSE 'lease_over' END AS reason
+FROM oncegate.record AS record
+WHERE record.state = 'in_progress'
+  AND (
+    record.deadline <= clock_timestamp()
+    OR NOT EXISTS (
+      SELECT
+      FROM oncegate.instance AS instance
+      WHERE instance.id = record.instance
+        AND instance.lease_until > clock_timestamp()
+    )
+  )
+ORDER BY record.deadline
+LIMIT $1`,
+);
+
+/** markUnknownIfLeaseOver: never frees a key, for its request may have run. */
+export const sweep = statement(
+  'sweep',
+  `UPDATE oncegate.record AS record
+SET
+  state = 'unknown',
+  last_error = item.reason
+FROM ${lockTimeout(loopLockMs)} AS bounded
+CROSS JOIN unnest($1::bytea[], $2::text[], $3::text[], $4::text[]) AS item(scope, key, attempt, reason)
+WHERE record.scope = item.scope
+  AND record.key = item.key
+  AND record.attempt = item.attempt::uuid
+  AND record.state IN (${fromStates('unknown', 'sweeper')})
+RETURNING record.attempt`,
+);
+
+export const listInProgress = statement(
+  'list_in_progress',
+  `SELECT record.scope, record.key, record.attempt
+FROM oncegate.record AS record
+WHERE record.state = 'in_progress'
+  AND record.instance = $1::uuid
+LIMIT $2`,
+);
+
+export const findReapable = statement(
+  'find_reapable',
+  `SELECT record.scope, record.key, record.attempt
+FROM oncegate.record AS record
+WHERE record.retain_until <= clock_timestamp()
+ORDER BY record.retain_until
+LIMIT $1`,
+);
+
+/** The state and the time are compared again: the key may have been taken over since it was found. */
+export const reap = statement(
+  'reap',
+  `DELETE FROM oncegate.record AS record
+USING ${lockTimeout(loopLockMs)} AS bounded
+CROSS JOIN unnest($1::bytea[], $2::text[], $3::text[]) AS item(scope, key, attempt)
+WHERE record.scope = item.scope
+  AND record.key = item.key
+  AND record.attempt = item.attempt::uuid
+  AND record.state IN ('completed', 'failed_retryable')
+  AND record.retain_until <= clock_timestamp()
+RETURNING record.attempt`,
+);
+
+/** Without its row an instance has no live lease, which is what a day past its end it has anyway. */
+export const reapInstances = statement(
+  'reap_instances',
+  `DELETE FROM oncegate.instance
+WHERE lease_until < clock_timestamp() - interval '1 day'`,
+);

@@ -1,0 +1,27 @@
+import { statement } from './statement.ts';
+
+/** Larger bodies are read one by one: 256 answers of 1 MB in one result would not fit the driver. */
+export const inlineBodyBytes = 65_536;
+
+const columns = (
+  body: string,
+): string => `record.scope, record.key, record.attempt, record.epoch, record.state,
+  record.had_credentials, record.fingerprint, record.raw_digest, record.fingerprint_rule,
+  coalesce(record.retain_until <= clock_timestamp(), false) AS expired,
+  extract(epoch FROM record.retain_until)::float8 * 1000 AS retain_until_ms,
+  record.status, record.close_framed, record.headers, ${body} AS body, octet_length(record.body) AS body_bytes`;
+
+export const read = statement(
+  'read',
+  `SELECT ${columns(`CASE WHEN octet_length(record.body) <= ${inlineBodyBytes} THEN record.body END`)}
+FROM unnest($1::bytea[], $2::text[]) AS item(scope, key)
+JOIN oncegate.record AS record
+  ON record.scope = item.scope AND record.key = item.key`,
+);
+
+export const readWhole = statement(
+  'read',
+  `SELECT ${columns('record.body')}
+FROM oncegate.record AS record
+WHERE record.scope = $1 AND record.key = $2`,
+);

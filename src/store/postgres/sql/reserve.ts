@@ -1,0 +1,88 @@
+import { fromStates, lockTimeout, statement } from './statement.ts';
+
+/**
+ * Milliseconds. A reservation only ever waits for another reservation of the same key that is about to commit;
+ * longer than this and its neighbours in the batch go without it.
+ */
+const reserveLockMs = 200;
+
+/** One row per item that is now ours; an item that gets none reads the record with `read`. */
+export const reserve = statement(
+  'reserve',
+  `INSERT INTO oncegate.record (
+  scope, key, attempt, epoch, instance, state, had_credentials, fingerprint, raw_digest, fingerprint_rule,
+  deadline, reserved_at, tenant, method, path, request_id
+)
+SELECT
+  item.scope, item.key, item.attempt::uuid, nextval('oncegate.epoch'), item.instance::uuid, 'in_progress',
+  item.had_credentials, item.fingerprint, item.raw_digest, item.fingerprint_rule,
+  clock_timestamp() + item.deadline_ms * interval '1 millisecond', clock_timestamp(),
+  item.tenant, item.method, item.path, item.request_id
+FROM ${lockTimeout(reserveLockMs)} AS bounded
+CROSS JOIN unnest(
+  $1::bytea[], $2::text[], $3::text[], $4::text[], $5::boolean[], $6::bytea[], $7::bytea[], $8::text[],
+  $9::float8[], $10::text[], $11::text[], $12::text[], $13::text[]
+) AS item(
+  scope, key, attempt, instance, had_credentials, fingerprint, raw_digest, fingerprint_rule,
+  deadline_ms, tenant, method, path, request_id
+)
+ON CONFLICT (scope, key) DO NOTHING
+RETURNING attempt, epoch`,
+);
+
+/**
+ * Compare-and-set on the previous attempt, epoch and state: a delayed duplicate finds them gone.
+ * A completed record may be taken over only past its retention.
+ */
+export const takeOver = statement(
+  'take_over',
+  `UPDATE oncegate.record AS record
+SET
+  attempt = $6::uuid,
+  epoch = nextval('oncegate.epoch'),
+  instance = $7::uuid,
+  state = 'in_progress',
+  had_credentials = $8,
+  fingerprint = $9,
+  raw_digest = $10,
+  fingerprint_rule = $11,
+  deadline = clock_timestamp() + $12::float8 * interval '1 millisecond',
+  reserved_at = clock_timestamp(),
+  completed_at = NULL,
+  retain_until = NULL,
+  status = NULL,
+  close_framed = false,
+  tenant = $13,
+  method = $14,
+  path = $15,
+  request_id = $16,
+  last_error = NULL,
+  headers = NULL,
+  body = NULL
+FROM ${lockTimeout(reserveLockMs)} AS bounded
+WHERE record.scope = $1
+  AND record.key = $2
+  AND record.attempt = $3::uuid
+  AND record.epoch = $4::bigint
+  AND record.state = $5::oncegate.state
+  AND record.state IN (${fromStates('in_progress', 'retry')})
+  AND (record.state = 'failed_retryable' OR record.retain_until <= clock_timestamp())
+RETURNING record.epoch`,
+);
+
+/**
+ * The acknowledged write that makes a read-back count: a row can be visible and yet not be on the synchronous
+ * standby, when the backend that wrote it was cut in its wait.
+ */
+export const confirm = statement(
+  'confirm',
+  `UPDATE oncegate.record AS record
+SET attempt = record.attempt
+FROM ${lockTimeout(reserveLockMs)} AS bounded
+CROSS JOIN unnest($1::bytea[], $2::text[], $3::text[], $4::text[]) AS item(scope, key, attempt, state)
+WHERE record.scope = item.scope
+  AND record.key = item.key
+  AND record.attempt = item.attempt::uuid
+  AND record.state = item.state::oncegate.state
+RETURNING record.attempt, record.epoch, extract(epoch FROM record.retain_until)::float8 * 1000 AS retain_until_ms`,
+);

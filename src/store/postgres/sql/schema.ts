@@ -1,0 +1,25 @@
+/** Statements of the migration runner and of the start-up checks; they run a few times in a process's life. */
+
+/** Held to the end of the transaction: one runner at a time, and nothing to clean up when it dies. */
+export const lockMigrations = `SELECT pg_advisory_xact_lock(hashtext('oncegate.migration'))`;
+
+export const createMigrationTable = `CREATE SCHEMA IF NOT EXISTS oncegate;
+CREATE TABLE IF NOT EXISTS oncegate.migration (
+  number     integer     PRIMARY KEY,
+  title      text        NOT NULL,
+  applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+)`;
+
+export const migrationTableExists = `SELECT to_regclass('oncegate.migration') IS NOT NULL AS there`;
+
+export const appliedMigrations = `SELECT number FROM oncegate.migration ORDER BY number`;
+
+export const recordMigration = `INSERT INTO oncegate.migration (number, title) VALUES ($1, $2)`;
+
+/** The first instance on a store sets its identity; all others compare. */
+export const setIdentityOnce = `INSERT INTO oncegate.identity (settings) VALUES ($1) ON CONFLICT DO NOTHING`;
+
+export const readIdentity = `SELECT settings FROM oncegate.identity`;
+
+export const replaceIdentity = `INSERT INTO oncegate.identity (settings) VALUES ($1)
+ON CONFLICT (only_row) DO UPDATE SET settings = excluded.settings, set_at = clock_timestamp()`;

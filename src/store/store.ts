@@ -1,0 +1,115 @@
+import type { Fingerprint, RecordId, StoredAnswer, StoredRecord } from '../core/record.ts';
+
+/**
+ * THE INTERFACE between Oncegate and what keeps its records. test/store/contract.ts holds every implementation to
+ * the promises written here. "Durable" means acknowledged by the server with its durability settings on.
+ */
+
+/** One try to own a key. `attempt` is chosen by us before anything is sent, so an unconfirmed write can be recognised. */
+export interface Reservation extends RecordId {
+  readonly attempt: string;
+  /** The lease under which this attempt will run. */
+  readonly instance: string;
+  readonly fingerprint: Fingerprint;
+  readonly hadCredentials: boolean;
+  readonly tenant: string | null;
+  readonly method: string;
+  readonly path: string;
+  readonly requestId: string;
+  /** From now, by the database's clock; past it the sweeper calls the attempt unknown. */
+  readonly deadlineMs: number;
+  /** Read just before the row is sent: a client that has gone reserves nothing. */
+  readonly abandoned: () => boolean;
+}
+
+export type ReserveResult =
+  /** Durable and ours: this process may forward, once. */
+  | { readonly kind: 'reserved'; readonly epoch: string }
+  | { readonly kind: 'exists'; readonly record: StoredRecord }
+  /** Nothing was sent to the store for this item. */
+  | { readonly kind: 'abandoned' }
+  /** Not confirmed within the bounded wait. A row may exist; nobody may forward it. */
+  | { readonly kind: 'unavailable'; readonly cause: Error };
+
+/** A record as the attempt that holds it addresses it. */
+export interface Held extends RecordId {
+  readonly attempt: string;
+}
+
+export interface Completion extends Held {
+  readonly answer: StoredAnswer;
+  readonly retentionMs: number;
+}
+
+export interface Release extends Held {
+  /** The upstream's status, where there was one. */
+  readonly status: number | null;
+  readonly error: string;
+  readonly retentionMs: number;
+}
+
+export interface Doubt extends Held {
+  readonly status: number | null;
+  readonly error: string;
+}
+
+export type SettleResult =
+  | { readonly kind: 'settled'; readonly retainUntilMs: number | null }
+  /** The guard did not hold: another attempt has the key, or the record has moved on. `record` is what is there now. */
+  | { readonly kind: 'refused'; readonly record: StoredRecord | null }
+  /** The store was closed before any answer; the sweeper will settle the record. */
+  | { readonly kind: 'unconfirmed'; readonly cause: Error };
+
+export interface Swept extends Held {
+  readonly method: string;
+  readonly path: string;
+  readonly requestId: string;
+  readonly reason: 'lease_over' | 'deadline_passed';
+}
+
+export interface Store {
+  /**
+   * Owns the key if nobody does. Of any number of concurrent calls for one (scope, key), on any number of store
+   * instances, at most one ever gets `reserved`. Never rejects; never takes longer than the store's bounded wait.
+   */
+  reserve(reservation: Reservation): Promise<ReserveResult>;
+
+  /**
+   * Owns a key whose record may run again: `failed_retryable`, or past retention. Compare-and-set on the previous
+   * attempt, epoch and state, so that a delayed duplicate of this call can never take the key twice.
+   */
+  takeOverIfUnchanged(previous: StoredRecord, reservation: Reservation): Promise<ReserveResult>;
+
+  /**
+   * From `in_progress`, `unknown`, `failed_retryable` or `dead_letter` → `completed`, while `attempt` holds the record.
+   * This and the next two are retried until the store has answered or is closed; they never reject.
+   * Calling one again with the same arguments after it succeeded is `settled` again.
+   */
+  completeIfHeld(completion: Completion): Promise<SettleResult>;
+  /** From `in_progress`, `unknown` or `dead_letter` → `failed_retryable`. The row stays. */
+  releaseIfHeld(release: Release): Promise<SettleResult>;
+  /** From `in_progress` → `unknown`. */
+  markUnknownIfHeld(doubt: Doubt): Promise<SettleResult>;
+
+  /** The records as they are now, in the order asked for; null where there is none. Rejects with `store_unavailable`. */
+  read(ids: readonly RecordId[]): Promise<readonly (StoredRecord | null)[]>;
+
+  /** Registers a new instance with a live lease. Rejects with `store_unavailable`. */
+  openLease(instance: string, leaseMs: number): Promise<void>;
+  /** false: the lease had already lapsed. A lapsed lease never lives again. Rejects with `store_unavailable`. */
+  renewLease(instance: string, leaseMs: number): Promise<boolean>;
+  /** Ends a lease early, at a clean stop. */
+  closeLease(instance: string): Promise<void>;
+
+  /** `in_progress` records whose instance has no live lease, or past their deadline → `unknown`; at most `limit`. */
+  sweep(limit: number): Promise<readonly Swept[]>;
+  /** `in_progress` records of one instance: the sweeper compares them with the attempts it knows. */
+  listInProgress(instance: string, limit: number): Promise<readonly Held[]>;
+  /** Deletes at most `limit` records past retention, and instances long gone. Says how many records. */
+  reap(limit: number): Promise<number>;
+
+  /** Answers when the store can take reservations; rejects with the reason when not. */
+  check(): Promise<void>;
+  /** Waits for what is under way up to `graceMs`, then closes every connection. May be called twice. */
+  close(graceMs: number): Promise<void>;
+}

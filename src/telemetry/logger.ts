@@ -1,0 +1,67 @@
+import { hash } from 'node:crypto';
+import { type DestinationStream, destination, type Logger, pino } from 'pino';
+import { idOf, type RecordId } from '../core/record.ts';
+import { answerRefused, leaseOpened, loopDone, passDone, recordSwept, requestDone } from '../events.ts';
+
+export type { Logger };
+
+/** Lines are written in the background, in order; `flush` before the process ends. */
+export function createLogger(
+  level: string,
+  to: DestinationStream = destination({ dest: 1, sync: false }),
+): Logger {
+  return pino({ level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` }, to);
+}
+
+/** Enough to find a record's lines again; never the key itself. */
+function keyHash(id: RecordId | null): string | undefined {
+  return id === null ? undefined : hash('sha256', Buffer.from(idOf(id), 'latin1'), 'hex').slice(0, 16);
+}
+
+const rounded = (ms: number | null): number | undefined =>
+  ms === null ? undefined : Math.round(ms * 100) / 100;
+
+/** One line per request, per failed pass, per swept record. Gives back what ends it. */
+export function logEvents(log: Logger): () => void {
+  const ends = [
+    requestDone.subscribe((done) => {
+      const { requestId, method, route, status, verdict, outcome, error } = done;
+      const line = {
+        requestId,
+        method,
+        route,
+        status,
+        verdict,
+        outcome: outcome ?? undefined,
+        keyHash: keyHash(done.id),
+        ms: rounded(done.totalMs),
+        reserveMs: rounded(done.reserveMs),
+        forwardMs: rounded(done.forwardMs),
+        completeMs: rounded(done.completeMs),
+        error: error?.message,
+      };
+      if (error === null) log.info(line, 'request');
+      else log.warn(line, 'request');
+    }),
+    passDone.subscribe(({ requestId, method, route, status, totalMs }) => {
+      log.info(
+        { requestId, method, route, status, verdict: 'pass_through', ms: rounded(totalMs) },
+        'request',
+      );
+    }),
+    recordSwept.subscribe(({ attempt, method, path, requestId, reason, ...id }) => {
+      log.warn({ attempt, method, path, requestId, reason, keyHash: keyHash(id) }, 'record swept to unknown');
+    }),
+    answerRefused.subscribe(({ id, ...refused }) => {
+      log.error({ ...refused, keyHash: keyHash(id) }, 'late answer refused');
+    }),
+    leaseOpened.subscribe(({ instance }) => log.info({ instance }, 'lease opened')),
+    loopDone.subscribe(({ loop, counts, ms, error }) => {
+      if (error !== null) log.warn({ loop, ms: rounded(ms), error: error.message }, 'pass failed');
+      else log.debug({ loop, counts, ms: rounded(ms) }, 'pass done');
+    }),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
+}

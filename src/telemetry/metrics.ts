@@ -1,0 +1,94 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { answerRefused, leaseOpened, loopDone, passDone, requestDone } from '../events.ts';
+
+export interface Metrics {
+  readonly contentType: string;
+  readonly text: () => Promise<string>;
+  readonly end: () => void;
+}
+
+export interface Gauges {
+  readonly attempts: () => number;
+  readonly unsettled: () => number;
+}
+
+/** Seconds: from a cached look-up to the longest upstream. */
+const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+/** Prometheus text, in the words of the docs. No tenant and no key is ever a label; a route is a pattern of the config. */
+export function createMetrics(gauges: Gauges): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const counter = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+    new Counter({ name, help, labelNames, registers });
+  const histogram = (name: string, help: string) => new Histogram({ name, help, buckets, registers });
+
+  const requests = counter(
+    'oncegate_requests_total',
+    'Guarded requests by verdict and outcome.',
+    'route',
+    'verdict',
+    'outcome',
+  );
+  const passed = counter('oncegate_pass_through_total', 'Requests passed through.', 'route', 'class');
+  const total = histogram(
+    'oncegate_request_seconds',
+    'Guarded requests, from the head to the last byte handed over.',
+  );
+  const reserve = histogram(
+    'oncegate_reserve_seconds',
+    'Reserving the key, or reading the record that has it.',
+  );
+  const forward = histogram('oncegate_forward_seconds', 'The upstream, from queueing to the last byte.');
+  const complete = histogram('oncegate_complete_seconds', 'Settling the record.');
+  const passes = counter('oncegate_loop_passes_total', 'Passes of the loops.', 'loop', 'result');
+  const handled = counter('oncegate_loop_records_total', 'Records that a loop acted on.', 'loop', 'action');
+  const refused = counter(
+    'oncegate_answers_refused_total',
+    'Answers that came after another attempt had taken the key.',
+  );
+  const leases = counter(
+    'oncegate_leases_opened_total',
+    'Leases opened; more than one means that one lapsed.',
+  );
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  gauge(
+    'oncegate_attempts_in_progress',
+    'Attempts of this instance that the store has not settled yet.',
+    gauges.attempts,
+  );
+  gauge('oncegate_answers_unsaved', 'Settlements that wait for the store.', gauges.unsettled);
+
+  const seconds = (to: Histogram, ms: number | null) => {
+    if (ms !== null) to.observe(ms / 1000);
+  };
+  const ends = [
+    requestDone.subscribe((done) => {
+      requests.inc({ route: done.route, verdict: done.verdict, outcome: done.outcome ?? 'none' });
+      seconds(total, done.totalMs);
+      seconds(reserve, done.reserveMs);
+      seconds(forward, done.forwardMs);
+      seconds(complete, done.completeMs);
+    }),
+    passDone.subscribe(({ route, status }) => passed.inc({ route, class: `${Math.floor(status / 100)}xx` })),
+    loopDone.subscribe(({ loop, counts, error }) => {
+      passes.inc({ loop, result: error === null ? 'ok' : 'failed' });
+      for (const [action, count] of Object.entries(counts)) handled.inc({ loop, action }, count);
+    }),
+    answerRefused.subscribe(() => refused.inc()),
+    leaseOpened.subscribe(() => leases.inc()),
+  ];
+  const end = () => {
+    for (const unsubscribe of ends) unsubscribe();
+  };
+  return { contentType: registry.contentType, text: () => registry.metrics(), end };
+}

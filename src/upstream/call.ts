@@ -1,0 +1,185 @@
+import type { Duplex } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import type { Ending } from '../core/settle.ts';
+import { asError } from '../errors.ts';
+import { type AnswerHead, answered, isBodiless, readHead } from './answer-head.ts';
+import type { AnswerSink, UpstreamCall, UpstreamRequest } from './client.ts';
+import { endingOfFailure, UpstreamFault } from './failure.ts';
+import { type HoldableSocket, hold, letGo, socketBeingRead } from './hold.ts';
+
+/** Far above any real answer; below it 64 kB of empty fields would become 16,000 strings. */
+const maxHeaderFields = 1_000;
+
+/** Node's longest timer; above it setTimeout fires at once. */
+const maxTimerMs = 2 ** 31 - 1;
+
+export interface CallOwner {
+  ended(call: Call): void;
+  sinkFailed(error: Error): void;
+}
+
+export type CallOptions = Dispatcher.DispatchOptions & { servername?: string };
+
+/**
+ * One dispatch: undici's handler and the caller's handle in one object. What was read in undici 7.30.2 and is leaned on:
+ * - writeH1 calls request-start before its first write, and writes nothing once the request counts as aborted. An error
+ *   thrown in request-start does that and keeps the connection; `controller.abort()` would destroy a healthy one for each
+ *   request that timed out in the queue.
+ * - The queue has no removal: a call that ended while queued still reaches request-start later, and is refused there.
+ * - A running request is put back and written a second time when its socket closes with UND_ERR_INFO. undici itself
+ *   closes so only while nothing runs, or after it failed the request; request-start refuses a second start all the same.
+ * - An error may come before request-start (refused, TLS, bad header), and without any controller.
+ */
+export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
+  readonly #owner: CallOwner;
+  readonly #request: UpstreamRequest;
+  readonly #sink: AnswerSink;
+  readonly #options: CallOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #controller: Dispatcher.DispatchController | null = null;
+  #socket: HoldableSocket | null = null;
+  #head: AnswerHead | null = null;
+  #status: number | null = null;
+  #ending: Ending | null = null;
+  #dispatched = false;
+
+  constructor(owner: CallOwner, request: UpstreamRequest, sink: AnswerSink, options: CallOptions) {
+    this.#owner = owner;
+    this.#request = request;
+    this.#sink = sink;
+    this.#options = options;
+  }
+
+  /** The sink hears nothing before this returns. */
+  dispatch(pool: Dispatcher): void {
+    this.#timer = setTimeout(timeOut, Math.min(this.#request.timeoutMs, maxTimerMs), this);
+    try {
+      pool.dispatch(this.#options, this);
+    } catch (thrown) {
+      this.#fail(asError(thrown));
+    }
+    this.#dispatched = true;
+    if (this.#ending !== null) queueMicrotask(() => this.#deliver());
+  }
+
+  /** Instead of `dispatch`. */
+  refuse(reason: Error): void {
+    this.#fail(reason);
+    this.#dispatched = true;
+    queueMicrotask(() => this.#deliver());
+  }
+
+  resume(): void {
+    if (this.#socket !== null && this.#ending === null) letGo(this.#socket);
+  }
+
+  abort(reason: Error): void {
+    if (this.#ending !== null) return;
+    // Synchronously runs onResponseError; not at all where undici thinks the request is over.
+    this.#controller?.abort(reason);
+    this.#fail(reason);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#controller !== null)
+      throw new UpstreamFault('started_twice', 'undici tried to send the request again');
+    if (this.#ending !== null) throw new UpstreamFault('start_refused', 'the call ended while it was queued');
+    const mayStart = this.#request.mayStart();
+    // mayStart is the caller's code: it may have aborted this very call.
+    if (!mayStart || this.#ending !== null)
+      throw new UpstreamFault('start_refused', 'the attempt may no longer start');
+    this.#controller = controller;
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+    if (this.#ending !== null) return;
+    // 102, 103: the final answer follows. 100 never comes here: undici takes it for a fault unless it was asked for.
+    if (status > 101 && status < 200) return;
+    this.#status = status;
+    if (status < 200 || status > 599)
+      return this.abort(new UpstreamFault('status_invalid', `upstream answered status ${status}`));
+    const raw = controller.rawHeaders as Buffer[];
+    if (raw.length > 2 * maxHeaderFields)
+      return this.abort(new UpstreamFault('head_too_large', 'too many header fields'));
+    this.#socket = socketBeingRead();
+    this.#head = readHead(this.#request.method, status, raw);
+    try {
+      this.#sink.onHead(this.#head);
+    } catch (thrown) {
+      return this.#sinkFailed(thrown);
+    }
+    // Now, since undici fails a 204 that claims a length.
+    if (isBodiless(status)) this.#finish(answered(this.#head));
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#ending !== null) return;
+    try {
+      // The end may come in this same chunk, and lets go again.
+      if (!this.#sink.onData(chunk) && this.#socket !== null && this.#ending === null) hold(this.#socket);
+    } catch (thrown) {
+      this.#sinkFailed(thrown);
+    }
+  }
+
+  onResponseEnd(): void {
+    const head = this.#head;
+    if (head === null) return this.#fail(new UpstreamFault('answer_cut', 'the answer ended without a head'));
+    // undici takes a reset for the end of a body without length; here bytes of it were still waiting to be read.
+    if (head.closeFramed && this.#socket?.errored && this.#socket.readableLength > 0) {
+      return this.#fail(
+        new UpstreamFault('answer_cut', 'reset before the answer was read', { cause: this.#socket.errored }),
+      );
+    }
+    this.#finish(answered(head));
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    this.#fail(asError(error));
+  }
+
+  /** Only CONNECT gets here, which nobody guards; without this its end would be the timer's. */
+  onRequestUpgrade(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    _headers: unknown,
+    socket: Duplex,
+  ): void {
+    socket.destroy();
+    this.#status = status;
+    this.#fail(new UpstreamFault('status_invalid', 'upstream switched protocols'));
+  }
+
+  #sinkFailed(thrown: unknown): void {
+    // What the sink has kept is not to be trusted: no answer.
+    this.abort(new UpstreamFault('sink_failed', 'the answer could not be taken', { cause: thrown }));
+  }
+
+  #fail(error: Error): void {
+    this.#finish(endingOfFailure(this.#controller !== null, this.#status, error));
+  }
+
+  #finish(ending: Ending): void {
+    if (this.#ending !== null) return;
+    this.#ending = ending;
+    clearTimeout(this.#timer);
+    // A kept-alive connection goes to the next call; and a queued one need not keep the body until its turn.
+    if (this.#socket !== null) letGo(this.#socket);
+    this.#options.body = null;
+    if (this.#dispatched) this.#deliver();
+  }
+
+  #deliver(): void {
+    this.#owner.ended(this);
+    try {
+      this.#sink.onEnd(this.#ending as Ending);
+    } catch (thrown) {
+      // Into undici it must not go: there it would become an unhandled 'error' event.
+      this.#owner.sinkFailed(asError(thrown));
+    }
+  }
+}
+
+function timeOut(call: Call): void {
+  call.abort(new UpstreamFault('timed_out', 'no complete answer in time'));
+}

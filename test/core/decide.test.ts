@@ -1,0 +1,109 @@
+import t from 'tap';
+import { decide, sameRequest } from '../../src/core/decide.ts';
+import { type Fingerprint, type StoredAnswer, type StoredRecord, states } from '../../src/core/record.ts';
+
+function fingerprint(digest: string, raw = digest, rule = 'v1:canonical'): Fingerprint {
+  return { rule, digest: Buffer.from(digest), raw: Buffer.from(raw) };
+}
+
+const answer: StoredAnswer = {
+  status: 201,
+  headers: Buffer.from([1]),
+  body: Buffer.from('{}'),
+  closeFramed: false,
+};
+
+function record(facts: Partial<StoredRecord>): StoredRecord {
+  return {
+    attempt: 'attempt-1',
+    epoch: '7',
+    state: 'completed',
+    fingerprint: fingerprint('same'),
+    hadCredentials: false,
+    expired: false,
+    retainUntilMs: 1000,
+    answer,
+    ...facts,
+  };
+}
+
+const asking = { fingerprint: fingerprint('same'), hasCredentials: false };
+const other = { fingerprint: fingerprint('other'), hasCredentials: false };
+const refuse = (code: string) => ({ kind: 'refuse', code });
+
+t.test('the same request, by state', (t) => {
+  t.strictSame(decide(record({}), asking), { kind: 'replay', answer, retainUntilMs: 1000 });
+  t.strictSame(decide(record({ state: 'in_progress' }), asking), {
+    kind: 'in_progress',
+    attempt: 'attempt-1',
+  });
+  t.strictSame(decide(record({ state: 'unknown' }), asking), refuse('outcome_unknown'));
+  t.strictSame(decide(record({ state: 'dead_letter' }), asking), refuse('outcome_unknown'));
+  const failed = record({ state: 'failed_retryable', answer: null });
+  t.strictSame(decide(failed, asking), { kind: 'take_over', previous: failed });
+  t.end();
+});
+
+t.test('an answer that was not kept is not run again', (t) => {
+  t.strictSame(decide(record({ answer: null }), asking), refuse('response_not_retained'));
+  t.strictSame(
+    decide(record({ answer: { ...answer, body: null } }), asking),
+    refuse('response_not_retained'),
+  );
+  t.match(
+    decide(record({ answer: { ...answer, body: Buffer.alloc(0) } }), asking),
+    { kind: 'replay' },
+    'empty is kept',
+  );
+  t.end();
+});
+
+t.test('another request is refused before the state is looked at', (t) => {
+  for (const state of states) t.strictSame(decide(record({ state }), other), refuse('key_reused'), state);
+  const withCredentials = record({ hadCredentials: true });
+  t.strictSame(decide(withCredentials, other), refuse('key_reused'), 'and before the caller');
+  t.end();
+});
+
+t.test('no credentials where the first request had some', (t) => {
+  for (const state of states) {
+    t.strictSame(decide(record({ state, hadCredentials: true }), asking), refuse('caller_differs'), state);
+  }
+  const caller = { ...asking, hasCredentials: true };
+  t.match(decide(record({ hadCredentials: true }), caller), { kind: 'replay' });
+  t.match(
+    decide(record({ hadCredentials: false }), caller),
+    { kind: 'replay' },
+    'more than the first is fine',
+  );
+  t.end();
+});
+
+t.test('past retention: settled records are free for any request, others never expire into running', (t) => {
+  for (const state of ['completed', 'failed_retryable'] as const) {
+    const expired = record({ state, expired: true, hadCredentials: true });
+    t.strictSame(decide(expired, asking), { kind: 'take_over', previous: expired }, state);
+    t.strictSame(
+      decide(expired, other),
+      { kind: 'take_over', previous: expired },
+      `${state}, another request`,
+    );
+  }
+  for (const state of ['in_progress', 'unknown', 'dead_letter'] as const) {
+    t.not(decide(record({ state, expired: true }), asking).kind, 'take_over', state);
+    t.strictSame(
+      decide(record({ state, expired: true }), other),
+      refuse('key_reused'),
+      `${state}, another request`,
+    );
+  }
+  t.end();
+});
+
+t.test('the same request: identical bytes under any rule, or equal digests under one rule', (t) => {
+  t.ok(sameRequest(fingerprint('a', 'raw', 'v1:canonical'), fingerprint('b', 'raw', 'v2:canonical')));
+  t.ok(sameRequest(fingerprint('a', 'raw 1'), fingerprint('a', 'raw 2')));
+  t.notOk(sameRequest(fingerprint('a', 'raw 1', 'v1:canonical'), fingerprint('a', 'raw 2', 'v1:raw')));
+  t.notOk(sameRequest(fingerprint('a', 'raw 1'), fingerprint('b', 'raw 2')));
+  t.end();
+});

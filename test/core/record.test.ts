@@ -1,0 +1,77 @@
+import t from 'tap';
+import { type Actor, idOf, moves, sourcesOf, states } from '../../src/core/record.ts';
+
+const actors: readonly Actor[] = ['attempt', 'sweeper', 'retry', 'reconciler', 'operator'];
+
+t.test('each move is named once, between two different states, by known actors', (t) => {
+  const named = moves.map(({ from, to }) => `${from} ${to}`);
+  t.equal(new Set(named).size, named.length);
+  for (const { from, to, by } of moves) {
+    t.ok(states.includes(from) && states.includes(to) && from !== to, `${from} → ${to}`);
+    t.ok(by.length > 0 && by.every((actor) => actors.includes(actor)), by.join());
+  }
+  t.end();
+});
+
+t.test('no retry ever leaves unknown or dead_letter', (t) => {
+  t.strictSame(sourcesOf('in_progress', 'retry'), ['failed_retryable', 'completed']);
+  for (const state of states) {
+    if (state !== 'in_progress') t.strictSame(sourcesOf(state, 'retry'), [], state);
+  }
+  t.end();
+});
+
+t.test('nothing but a retry makes a record run', (t) => {
+  for (const actor of actors) {
+    if (actor !== 'retry') t.strictSame(sourcesOf('in_progress', actor), [], actor);
+  }
+  t.end();
+});
+
+t.test('a late answer is accepted from everywhere but completed', (t) => {
+  const late = ['in_progress', 'failed_retryable', 'unknown', 'dead_letter'];
+  t.strictSame([...sourcesOf('completed', 'attempt')].sort(), late.sort());
+  t.strictSame([...sourcesOf('failed_retryable', 'attempt')].sort(), [
+    'dead_letter',
+    'in_progress',
+    'unknown',
+  ]);
+  t.strictSame(sourcesOf('unknown', 'attempt'), ['in_progress']);
+  t.end();
+});
+
+t.test('the sweeper only doubts, and only the reconciler gives up', (t) => {
+  t.strictSame(sourcesOf('unknown', 'sweeper'), ['in_progress']);
+  for (const state of ['completed', 'failed_retryable', 'dead_letter'] as const) {
+    t.strictSame(sourcesOf(state, 'sweeper'), [], state);
+  }
+  t.strictSame(sourcesOf('dead_letter', 'reconciler'), ['unknown']);
+  t.strictSame(sourcesOf('dead_letter', 'operator'), []);
+  t.end();
+});
+
+t.test('every state can be reached and left', (t) => {
+  for (const state of states) {
+    t.ok(
+      moves.some((move) => move.to === state),
+      `→ ${state}`,
+    );
+    t.ok(
+      moves.some((move) => move.from === state),
+      `${state} →`,
+    );
+  }
+  t.end();
+});
+
+t.test('ids: one string for each scope and key', (t) => {
+  const scope = Buffer.alloc(32, 0xe9);
+  const ids = [
+    { scope, key: 'a' },
+    { scope, key: 'b' },
+    { scope: Buffer.alloc(32, 0xe8), key: 'a' },
+  ];
+  t.equal(new Set(ids.map(idOf)).size, 3);
+  t.equal(idOf({ scope, key: 'a' }), idOf({ scope: Buffer.from(scope), key: 'a' }));
+  t.end();
+});

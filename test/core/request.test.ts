@@ -1,0 +1,269 @@
+import t from 'tap';
+import {
+  ambiguousPath,
+  framingFault,
+  type UpstreamHeaderOptions,
+  upstreamHeaders,
+} from '../../src/core/request.ts';
+
+const options: UpstreamHeaderOptions = {
+  sources: ['idempotency-key', 'x-idempotency-key'],
+  forwardKey: { kind: 'keep' },
+  key: 'k 1',
+  attempt: 'attempt-1',
+  epoch: '7',
+  forwarded: { for: '192.0.2.1', proto: 'https', host: 'api.example' },
+  host: 'upstream:3000',
+  requestId: 'req-1',
+};
+
+const ours = [
+  'accept-encoding',
+  'identity',
+  'x-forwarded-for',
+  '192.0.2.1',
+  'x-forwarded-proto',
+  'https',
+  'x-forwarded-host',
+  'api.example',
+  'x-request-id',
+  'req-1',
+  'oncegate-attempt',
+  'attempt-1',
+  'oncegate-epoch',
+  '7',
+];
+
+/** What of the client's headers goes upstream; fails where ours are not all there. */
+function forwarded(
+  t: Tap,
+  rawHeaders: readonly string[],
+  changes: Partial<UpstreamHeaderOptions> = {},
+): string[] {
+  const headers = upstreamHeaders(rawHeaders, { ...options, ...changes });
+  t.strictSame(headers.slice(0, 2), ['host', 'upstream:3000']);
+  t.strictSame(headers.slice(-ours.length), ours);
+  return headers.slice(2, -ours.length);
+}
+type Tap = Pick<typeof t, 'strictSame'>;
+
+t.test('ordinary headers go as they came', (t) => {
+  const headers = [
+    'Content-Type',
+    'a/b',
+    'Cookie',
+    'a',
+    'X-A',
+    '1',
+    'X-A',
+    '2',
+    'Authorization',
+    'Bearer x',
+    'traceparent',
+    '00',
+    'client_id',
+    '1',
+  ];
+  t.strictSame(forwarded(t, headers), headers);
+  t.strictSame(forwarded(t, []), []);
+  t.end();
+});
+
+t.test('dropped: hop-by-hop, framing, what Connection names, what only we may say', (t) => {
+  const names = [
+    'Connection',
+    'Keep-Alive',
+    'Proxy-Connection',
+    'Transfer-Encoding',
+    'TE',
+    'Trailer',
+    'Upgrade',
+  ];
+  names.push('Expect', 'Content-Length', 'Host', 'Accept-Encoding', 'X-Request-Id', 'Forwarded');
+  names.push(
+    'X-Forwarded-For',
+    'X-Forwarded-Host',
+    'X-Forwarded-Proto',
+    'X-Forwarded-Port',
+    'X-Forwarded-Anything',
+  );
+  names.push('Oncegate-Attempt', 'Oncegate-Epoch', 'Oncegate-Anything');
+  for (const name of names) {
+    for (const spelled of [name, name.toUpperCase(), name.replaceAll('-', '_')]) {
+      t.strictSame(forwarded(t, ['A', '1', spelled, 'x', 'B', '2']), ['A', '1', 'B', '2'], spelled);
+    }
+  }
+  t.strictSame(forwarded(t, ['Connection', 'close, X-Hop', 'x-hop', '1', 'X-Other', '2']), ['X-Other', '2']);
+  t.end();
+});
+
+t.test('twins: names that a CGI-like upstream reads as ones we checked', (t) => {
+  const twins = [
+    'Idempotency_Key',
+    'X_Idempotency_Key',
+    'x-idempotency_key',
+    'Oncegate_Attempt',
+    'X_Forwarded_For',
+    'X-Request_Id',
+  ];
+  twins.push('Content_Type', 'Content_Encoding', 'If_Match', 'Transfer_Encoding', 'Content_Length');
+  for (const name of twins) t.strictSame(forwarded(t, [name, 'x']), [], name);
+  t.strictSame(forwarded(t, ['X_Tenant', 'x']), ['X_Tenant', 'x']);
+  t.strictSame(forwarded(t, ['X_Tenant', 'x', 'X-Tenant', 'y'], { tenantHeader: 'x-tenant' }), [
+    'X-Tenant',
+    'y',
+  ]);
+  const underscored = { sources: ['idempotency_key'] };
+  t.strictSame(
+    forwarded(t, ['Idempotency_Key', 'x'], underscored),
+    ['Idempotency_Key', 'x'],
+    'unless it is a source itself',
+  );
+  t.end();
+});
+
+t.test('the key: kept, stripped, renamed', (t) => {
+  const headers = ['Idempotency-Key', '"k 1"', 'A', '1', 'X-IDEMPOTENCY-KEY', '"k 1"'];
+  t.strictSame(forwarded(t, headers), headers, 'as the client sent it');
+  t.strictSame(forwarded(t, headers, { forwardKey: { kind: 'strip' } }), ['A', '1']);
+  const rename = { forwardKey: { kind: 'rename', header: 'PayPal-Request-Id' } } as const;
+  t.strictSame(
+    forwarded(t, headers, rename),
+    ['A', '1', 'PayPal-Request-Id', '"k 1"'],
+    'quoted where it has to be',
+  );
+  t.strictSame(forwarded(t, headers, { ...rename, key: 'k1' }), ['A', '1', 'PayPal-Request-Id', 'k1']);
+  const sent = ['paypal-request-id', 'forged', 'PayPal_Request_Id', 'forged', 'A', '1'];
+  t.strictSame(forwarded(t, sent, { ...rename, key: 'k1' }), ['A', '1', 'PayPal-Request-Id', 'k1']);
+  t.strictSame(
+    forwarded(t, sent, { forwardKey: { kind: 'strip' } }),
+    sent,
+    'the name is nothing to other policies',
+  );
+  t.end();
+});
+
+function fault(rawHeaders: readonly string[], minor = 1): string | undefined {
+  return framingFault({ httpVersionMajor: 1, httpVersionMinor: minor, rawHeaders })?.code;
+}
+
+t.test('framing that two readers may see in two ways, or that we cannot carry', (t) => {
+  t.equal(fault([]), undefined);
+  t.equal(fault(['Host', 'a', 'Content-Length', '1', 'Content-Type', 'application/json']), undefined);
+  t.equal(fault(['Host', 'a', 'Content-Length', '1'], 0), undefined, 'HTTP/1.0 as such is fine');
+  t.equal(fault(['Host', 'a', 'Transfer-Encoding', 'chunked']), undefined);
+  t.equal(fault(['Host', 'a', 'transfer-encoding', 'Chunked']), undefined);
+  t.equal(
+    fault(['Xost', 'a', 'Xontent-Type', 'application/grpc', 'Xontent-Length', '1', 'Xransfer-Encoding', 'x']),
+    undefined,
+  );
+
+  t.equal(fault(['Host', 'a', 'HOST', 'a']), 'request_invalid');
+  t.equal(fault(['Transfer-Encoding', 'chunked'], 0), 'request_invalid');
+  t.equal(fault(['Transfer-Encoding', 'chunked', 'Content-Length', '1']), 'request_invalid');
+  t.equal(fault(['Content-Length', '1', 'Transfer-Encoding', 'gzip, chunked']), 'request_invalid');
+  for (const coding of ['gzip, chunked', 'gzip', 'identity', 'chunked, chunked', 'xchunked', '']) {
+    t.equal(fault(['Transfer-Encoding', coding]), 'not_supported', coding);
+  }
+  t.equal(fault(['Transfer-Encoding', 'chunked', 'Transfer-Encoding', 'chunked']), 'not_supported');
+  t.equal(
+    framingFault({ httpVersionMajor: 2, httpVersionMinor: 0, rawHeaders: ['Transfer-Encoding', 'chunked'] }),
+    null,
+  );
+  t.end();
+});
+
+t.test('gRPC', (t) => {
+  for (const type of [
+    'application/grpc',
+    'Application/gRPC+proto',
+    'application/grpc-web',
+    ' application/grpc; a=b',
+  ]) {
+    t.equal(fault(['Content-Type', type]), 'not_supported', type);
+  }
+  t.equal(fault(['Content-Type', 'text/plain', 'Content-Type', 'application/grpc']), 'not_supported');
+  t.equal(fault(['Content-Type', 'application/grpc', 'Content-Type', 'text/plain']), 'not_supported');
+  t.equal(fault(['Content-Type', 'text/application/grpc']), undefined);
+  t.end();
+});
+
+t.test('every fault says what to send', (t) => {
+  const faults = [
+    ['Host', 'a', 'Host', 'b'],
+    ['Transfer-Encoding', 'x'],
+    ['Transfer-Encoding', 'chunked', 'Content-Length', '1'],
+  ];
+  for (const rawHeaders of [...faults, ['Content-Type', 'application/grpc']]) {
+    t.match(framingFault({ httpVersionMajor: 1, httpVersionMinor: 1, rawHeaders })?.detail, /: send .+\.$/);
+  }
+  t.end();
+});
+
+t.test('paths that servers read in different ways', (t) => {
+  const clear = [
+    '/',
+    '/a',
+    '/a/',
+    '/v1/charges/ch_1/capture',
+    '/.well-known/x',
+    '/a.b',
+    '/..a',
+    '/a..',
+    '/...',
+    '/a/.../b',
+  ];
+  clear.push(
+    '/a%20b',
+    '/caf%C3%A9',
+    '/%E2%82%AC',
+    '/a;v=1',
+    '/a;/b',
+    '/a%252e',
+    '/a%3Fb',
+    '/a%3bb',
+    '/~a',
+    '/a=b&c',
+    '/a:b@c',
+    '/%2ea',
+    '/.a/b',
+  );
+  for (const path of clear) t.notOk(ambiguousPath(path), path);
+  const unclear = [
+    '',
+    '*',
+    'a',
+    'http://a/b',
+    '/.',
+    '/..',
+    '/./',
+    '/../',
+    '/a/..',
+    '/a/../b',
+    '/a/./b',
+    '/%2e',
+    '/a/%2E%2e/b',
+    '/.%2e',
+    '/a/%2e.',
+  ];
+  unclear.push(
+    '/..;/a',
+    '/a/.;x',
+    '/a%2fb',
+    '/a%2Fb',
+    '/a%5cb',
+    '/a%5Cb',
+    '/a\\b',
+    '//',
+    '//a',
+    '/a//b',
+    '/a//',
+    '/a%00',
+    '/a%1F',
+    '/a%0d%0aX',
+    '/a%7f',
+  );
+  unclear.push('/a%', '/a%2', '/a%zz', '/a%u002f', '/a%c0%af', '/a%C1%9c', '/a#b', '/#');
+  for (const path of unclear) t.ok(ambiguousPath(path), path);
+  t.end();
+});

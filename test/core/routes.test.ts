@@ -1,0 +1,178 @@
+import fc from 'fast-check';
+import t from 'tap';
+import type { Policy } from '../../src/core/policy.ts';
+import { normalPath, parsePattern, patternFault, patternId } from '../../src/core/route-pattern.ts';
+import { compileRoutes, isGuarded } from '../../src/core/routes.ts';
+
+function policy(route: string, over: Partial<Policy> = {}): Policy {
+  return {
+    route,
+    mode: 'enforce',
+    methods: ['POST', 'PATCH'],
+    requireKey: true,
+    fingerprint: { body: 'canonical', ignore: [] },
+    inFlight: { waitMs: 0, answer: 409 },
+    outcomes: { preset: 'standard', overrides: {} },
+    retentionMs: 1,
+    maxRequestBodyBytes: 1,
+    maxStoredBodyBytes: 1,
+    replayStatus: 'original',
+    forwardKey: { kind: 'keep' },
+    dialect: 'ietf',
+    upstream: { origin: 'http://u', timeoutMs: 1, connections: 1, host: 'preserve' },
+    ...over,
+  };
+}
+
+const defaults = policy('default');
+const routeOf = (patterns: readonly string[], path: string, method = 'POST'): string =>
+  compileRoutes(
+    defaults,
+    patterns.map((pattern) => policy(pattern)),
+  ).policyFor(method, path).route;
+
+t.test('one pattern', async (t) => {
+  const rows: [pattern: string, path: string, matches: boolean][] = [
+    ['/v1/charges', '/v1/charges', true],
+    ['/v1/charges', '/v1/charges/', true],
+    ['/v1/charges', '/v1/charges/1', false],
+    ['/v1/charges', '/v1/Charges', false],
+    ['/v1/charges', '/v1/%63harges', true],
+    ['/v1/charges', '/v1/c%68arge%73', true],
+    ['/v1/%63harges', '/v1/charges', true],
+    ['/v1/charges', '/x/../v1/./charges', true],
+    ['/v1/charges', '/x/%2E%2e/v1/charges', true],
+    ['/v1/charges', '/v1/%2563harges', false],
+    ['/v1/charges', '/v1%2Fcharges', false],
+    ['/caf%c3%a9', '/caf%C3%A9', true],
+    ['/caf%C3%A9', '/caf%c3%a9', true],
+    ['/', '/', true],
+    ['/', '/x', false],
+    ['/v1/*/refund', '/v1/ch_1/refund', true],
+    ['/v1/*/refund', '/v1/ch_1/refund/', true],
+    ['/v1/*/refund', '/v1/ch_1/refunds', false],
+    ['/v1/*/refund', '/v1/ch_1', false],
+    ['/v1/*/refund', '/v1/ch_1/refund/x', false],
+    ['/v1/*/refund', '/v1/a/b/refund', false],
+    ['/v1/*/refund', '/v1//refund', false],
+    ['/*/refund', '/', false],
+    ['/orders/*', '/orders/1', true],
+    ['/orders/*', '/orders/1/lines/2', true],
+    ['/orders/*', '/orders', true],
+    ['/orders/*', '/orders/', true],
+    ['/orders/*', '/ordersx', false],
+    ['/orders/*', '/order', false],
+    ['/*', '/', true],
+    ['/*', '/a/b', true],
+    ['/*', '*', false],
+    ['/*', 'http://host/a', false],
+  ];
+  for (const [pattern, path, matches] of rows) {
+    t.equal(routeOf([pattern], path), matches ? pattern : 'default', `${pattern} ${path}`);
+  }
+});
+
+t.test('the most specific pattern wins, in whatever order they are listed', async (t) => {
+  const rows: [path: string, wins: string, loses: string][] = [
+    ['/v1/charges', '/v1/charges', '/v1/*'],
+    ['/v1/charges', '/v1/charges', '/v1/charges/*'],
+    ['/v1/a/refund', '/v1/*/refund', '/v1/*'],
+    ['/v1/a/refund', '/v1/*/refund', '/v1/a/*'],
+    ['/v1/a/b', '/v1/a/*', '/v1/*'],
+    ['/v1/a/b', '/v1/*/b', '/*/a/*'],
+    ['/v1/a', '/v1/*', '/*'],
+    ['/a/x/c', '/a/*/c', '/a/*/c/*'],
+    ['/a/b/c', '/a/*/c', '/*/b/c'],
+    ['/a/b/c/d', '/a/b/*/d', '/a/*/c/d'],
+  ];
+  for (const [path, wins, loses] of rows) {
+    t.equal(routeOf([wins, loses], path), wins, `${path}: ${wins} before ${loses}`);
+    t.equal(routeOf([loses, wins], path), wins, `${path}: ${loses} before ${wins}`);
+  }
+});
+
+t.test('the path picks the route, then the method decides', async (t) => {
+  const charges = policy('/v1/charges', { methods: ['POST'] });
+  const patch = policy('/v1/charges', { methods: ['PATCH'], retentionMs: 2 });
+  const wide = policy('/v1/*', { methods: ['POST', 'PUT'] });
+  const off = policy('/hooks/*', { mode: 'off' });
+  const policies = compileRoutes(defaults, [wide, charges, patch, off]);
+  t.equal(policies.policyFor('POST', '/v1/charges'), charges);
+  t.equal(policies.policyFor('PATCH', '/v1/charges'), patch);
+  t.equal(policies.policyFor('PUT', '/v1/charges'), charges, 'no fall back to the wider route');
+  t.notOk(isGuarded(policies.policyFor('PUT', '/v1/charges'), 'PUT'));
+  t.ok(isGuarded(policies.policyFor('PUT', '/v1/x'), 'PUT'));
+  t.notOk(isGuarded(policies.policyFor('POST', '/hooks/a'), 'POST'));
+  t.notOk(isGuarded(policies.policyFor('post', '/v1/charges'), 'post'), 'methods are case-sensitive');
+  t.same(policies.all, [defaults, wide, charges, patch, off]);
+  t.equal(policies.defaults, defaults);
+});
+
+t.test('faults of patterns', async (t) => {
+  const rows: [pattern: string, fault: string | null][] = [
+    ['/', null],
+    ['/v1/charges', null],
+    ['/v1/*/refund', null],
+    ['/*', null],
+    ['/caf%C3%A9', null],
+    ['v1', 'must start with a slash; write /v1'],
+    ['/a?b=c', 'write the path alone: /a'],
+    ['/a#b', 'write the path alone: /a'],
+    ['/café', 'percent-encoded'],
+    ['/a b', 'percent-encoded'],
+    ['/a%2', 'percent-encoded'],
+    ['/a%2Fb', 'encoded slash'],
+    ['/a\\b', 'backslash'],
+    ['/a//b', 'write /a/b'],
+    ['/a/', 'write /a for this path or /a/* for it and all below'],
+    ['/a/../b', 'dot segment'],
+    ['/a/./b', 'dot segment'],
+    ['/a/%2e%2E/b', 'dot segment'],
+    ['/a/b*', '* as a whole segment'],
+    ['/a/**', '* as a whole segment'],
+  ];
+  for (const [pattern, fault] of rows) {
+    const found = patternFault(pattern);
+    if (fault === null) t.equal(found, null, pattern);
+    else t.ok(found?.includes(fault), `${pattern}: ${found}`);
+  }
+});
+
+t.test('spellings of one pattern', async (t) => {
+  t.equal(patternId('/v1/%63harges'), patternId('/v1/charges'));
+  t.equal(patternId('/caf%c3%a9/*'), '/caf%C3%A9/*');
+  t.equal(patternId('/*'), '/*');
+  t.equal(patternId('/'), '/');
+  t.not(patternId('/a'), patternId('/a/*'));
+  t.same(parsePattern('/a/*/b/*'), { segments: ['a', null, 'b'], below: true });
+  t.equal(normalPath('/../..'), '/');
+});
+
+const segment = fc.constantFrom('a', 'b', 'c');
+const patterns = fc.uniqueArray(
+  fc
+    .tuple(fc.array(fc.oneof(segment, fc.constant('*')), { maxLength: 4 }), segment, fc.boolean())
+    .map(([middle, last, below]) => `/${[...middle, last, ...(below ? ['*'] : [])].join('/')}`),
+  { minLength: 1, maxLength: 8 },
+);
+const path = fc.array(segment, { maxLength: 6 }).map((segments) => `/${segments.join('/')}`);
+
+t.test('any patterns: what is chosen matches, and their order never matters', async (t) => {
+  fc.assert(
+    fc.property(patterns, path, (list, target) => {
+      const chosen = routeOf(list, target);
+      const matching = list.filter((pattern) =>
+        new RegExp(
+          `^${pattern.replace(/\/\*$/, '(/.*)?').replaceAll('/*/', '/[^/]+/').replaceAll('/*/', '/[^/]+/')}$`,
+        ).test(target),
+      );
+      return (
+        (chosen === 'default' ? matching.length === 0 : matching.includes(chosen)) &&
+        routeOf(list.toReversed(), target) === chosen &&
+        routeOf(list.toSorted(), target) === chosen
+      );
+    }),
+    { numRuns: 500 },
+  );
+  t.pass();
+});

@@ -1,0 +1,5 @@
+import t from 'tap';
+import { contract } from './contract.ts';
+import { postgresHarness } from './postgres-harness.ts';
+
+contract(t, postgresHarness);
