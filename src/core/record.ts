@@ -23,8 +23,8 @@ export const moves: readonly Move[] = [
   { from: 'unknown', to: 'completed', by: ['attempt', 'reconciler', 'operator'] },
   { from: 'unknown', to: 'failed_retryable', by: ['attempt', 'reconciler', 'operator'] },
   { from: 'unknown', to: 'dead_letter', by: ['reconciler'] },
-  { from: 'dead_letter', to: 'completed', by: ['attempt', 'operator'] },
-  { from: 'dead_letter', to: 'failed_retryable', by: ['attempt', 'operator'] },
+  { from: 'dead_letter', to: 'completed', by: ['attempt', 'reconciler', 'operator'] },
+  { from: 'dead_letter', to: 'failed_retryable', by: ['attempt', 'reconciler', 'operator'] },
 ];
 
 /** States from which `actor` may move a record to `to`. */

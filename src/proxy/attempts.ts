@@ -56,7 +56,7 @@ export class Attempts {
 
   /** At the end of a drain: nobody waits for these any longer. */
   abandon(): void {
-    for (const attempt of [...this.#running.values()]) this.close(attempt);
+    for (const attempt of this.#running.values()) this.close(attempt);
   }
 
   async idle(): Promise<void> {

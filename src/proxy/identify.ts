@@ -1,4 +1,5 @@
 import { fingerprintOf } from '../core/fingerprint.ts';
+import { connectionNames } from '../core/response.ts';
 import { scopeOf } from '../core/scope.ts';
 import type { ProxyDeps } from './deps.ts';
 import type { Exchange } from './exchange.ts';
@@ -8,9 +9,11 @@ import type { Claim } from './reserve.ts';
 export function tenantOf(deps: ProxyDeps, exchange: Exchange): string | null | undefined {
   const { tenantHeader } = deps.identity;
   if (tenantHeader === null) return null;
-  const values = exchange.req.headersDistinct[tenantHeader];
-  // Sent twice, the upstream may read the other one.
-  return values?.length === 1 && values[0] !== '' ? values[0] : undefined;
+  const { headersDistinct, rawHeaders } = exchange.req;
+  const values = headersDistinct[tenantHeader];
+  // Sent twice, the upstream may read the other one; named by Connection, it would not get there at all.
+  if (values?.length !== 1 || connectionNames(rawHeaders).includes(tenantHeader)) return undefined;
+  return values[0] === '' ? undefined : values[0];
 }
 
 export function claimOf(

@@ -1,10 +1,11 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import type { Dispatcher } from 'undici';
 import type { UpstreamTarget } from '../core/policy.ts';
+import { isBodiless } from '../upstream/answer-head.ts';
 import { type HoldableSocket, hold, letGo, socketBeingRead } from '../upstream/hold.ts';
-import { AnswerBody, RequestBody } from './pass-through-bodies.ts';
+import { RequestBody } from './pass-through-body.ts';
 import { type AnswerHeaders, headersForClient, headersForUpstream } from './pass-through-headers.ts';
 import type { PassThroughDispatch, PassThroughPools } from './pass-through-pools.ts';
 import { PassThroughFault } from './pass-through-problem.ts';
@@ -13,17 +14,16 @@ import { switchingHead, type Upgrades } from './pass-through-upgrade.ts';
 /** Node's longest timer; above it setTimeout fires at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** What reply-from takes for undici's answer. */
+/** What reply-from takes for undici's answer: it copies the headers, and gives the body back to be sent. */
 export interface Answer {
   readonly statusCode: number;
   readonly headers: AnswerHeaders;
-  readonly body: AnswerBody | Buffer | undefined;
+  readonly body: Passage;
 }
 
 export type Respond = (error: Error | null, answer?: Answer) => void;
 
 export interface PassageFacts {
-  readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly target: UpstreamTarget;
   readonly requestId: string;
@@ -41,15 +41,16 @@ export class Passage implements Dispatcher.DispatchHandler {
   #socket: HoldableSocket | null = null;
   #status = 0;
   #headers: AnswerHeaders = {};
-  /** What came before the answer was handed on. */
+  /** What came before the answer was on its way. */
   #chunks: Buffer[] = [];
-  #body: AnswerBody | null = null;
+  /** Once the answer is on its way. */
+  #res: ServerResponse | null = null;
   #ended = false;
 
   constructor(facts: PassageFacts, upgrades: Upgrades) {
     this.#facts = facts;
     this.#upgrades = upgrades;
-    this.#req = facts.request.raw;
+    this.#req = facts.reply.request.raw;
   }
 
   send(pools: PassThroughPools, respond: Respond): void {
@@ -59,7 +60,7 @@ export class Passage implements Dispatcher.DispatchHandler {
     this.#respond = respond;
     // Until it is on the wire; then undici's own takes over, which an upload that makes progress puts off.
     this.#timer = setTimeout(expire, timeoutMs, this);
-    reply.raw.once('close', () => this.abandon());
+    reply.raw.once('close', () => this.destroy());
     if (hasBody(req)) this.#requestBody = new RequestBody(req);
     const options: PassThroughDispatch = {
       method: req.method ?? 'GET',
@@ -74,16 +75,30 @@ export class Passage implements Dispatcher.DispatchHandler {
     pools.dispatch(target, options, this);
   }
 
-  /** The client has left, or has all it wanted. */
-  abandon(): void {
+  /** Sends the answer, or what there is of it so far. */
+  sendTo(res: ServerResponse): void {
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    if (this.#ended) {
+      const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+      if (!this.#isHeadOnly()) this.#headers['content-length'] ??= String(body.length);
+      res.writeHead(this.#status, this.#headers).end(body);
+      return;
+    }
+    this.#res = res;
+    res.writeHead(this.#status, this.#headers);
+    // An event source is open before its first event.
+    if (chunks.length === 0) res.flushHeaders();
+    res.on('drain', () => this.#resume());
+    for (const chunk of chunks) this.#write(res, chunk);
+  }
+
+  /** The client has left, or has its answer. */
+  destroy(): void {
     if (this.#ended) return;
     this.#end();
     this.#respond = null;
     this.#controller?.abort(new Error('the client has left'));
-  }
-
-  resume(): void {
-    if (this.#socket !== null && !this.#ended) letGo(this.#socket);
   }
 
   timeOut(): void {
@@ -108,23 +123,17 @@ export class Passage implements Dispatcher.DispatchHandler {
     }
     this.#status = status;
     this.#headers = headersForClient(headers as IncomingMessage['headers'], this.#facts.requestId);
-    if (this.#req.method === 'HEAD' || status === 204 || status === 304) {
-      // Now: undici fails a 304 that says how long its body would be.
-      if (status === 204) delete this.#headers['content-length'];
-      this.#end();
-      this.#answer(undefined);
-      return;
-    }
     this.#socket = socketBeingRead();
-    // Later than the rest of what undici has in hand: most answers are then complete and need no stream.
-    queueMicrotask(() => this.#handOn());
+    // Now: undici fails a 304 that says how long its body would be.
+    if (this.#isHeadOnly()) this.#end();
+    // Later than the rest of what undici has in hand: most answers are then complete, and leave in one piece.
+    queueMicrotask(() => this.#answer());
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#ended) return;
-    if (this.#body === null) this.#chunks.push(chunk);
-    // Not `controller.pause()`: see upstream/hold.ts.
-    else if (!this.#body.push(chunk) && this.#socket !== null) hold(this.#socket);
+    if (this.#res === null) this.#chunks.push(chunk);
+    else this.#write(this.#res, chunk);
   }
 
   onResponseEnd(): void {
@@ -132,7 +141,7 @@ export class Passage implements Dispatcher.DispatchHandler {
     // undici takes a reset for the end of a body without length, even with bytes of it still unread.
     if (this.#socket?.errored && this.#socket.readableLength > 0) return this.#fail(this.#socket.errored);
     this.#end();
-    this.#body?.push(null);
+    this.#res?.end();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
@@ -156,43 +165,20 @@ export class Passage implements Dispatcher.DispatchHandler {
     this.#upgrades.join(this.#req, socket, head);
   }
 
-  #handOn(): void {
-    const [first] = this.#chunks;
-    if (this.#respond === null) return;
-    if (this.#ended && first === undefined) return this.#answer(undefined);
-    // Fastify would give bytes without a content type one.
-    if (this.#ended && first !== undefined && this.#headers['content-type'] !== undefined) {
-      return this.#answer(this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks));
-    }
-    const body = new AnswerBody(this, this.#facts.reply.raw);
-    for (const chunk of this.#chunks) body.push(chunk);
-    this.#chunks = [];
-    if (this.#ended) body.push(null);
-    this.#body = body;
-    this.#answer(body);
-  }
-
-  #answer(body: Answer['body']): void {
+  #answer(): void {
     const respond = this.#respond;
     this.#respond = null;
-    // reply-from destroys the answer of a client that has left, which a Buffer cannot be.
-    if (this.#req.aborted) {
-      if (body instanceof AnswerBody) body.destroy();
-      return;
-    }
-    respond?.(null, { statusCode: this.#status, headers: this.#headers, body });
+    respond?.(null, { statusCode: this.#status, headers: this.#headers, body: this });
   }
 
   #fail(error: Error): void {
     if (this.#ended) return;
     this.#end();
-    if (this.#body !== null) {
-      this.#body.cut(error);
-      return;
-    }
+    // Nothing else can tell the client that its answer is not whole.
+    this.#res?.destroy();
     const respond = this.#respond;
     this.#respond = null;
-    if (!this.#req.aborted) respond?.(faultOf(this.#controller !== null, error));
+    respond?.(faultOf(this.#controller !== null, error));
   }
 
   #end(): void {
@@ -200,6 +186,19 @@ export class Passage implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer);
     if (this.#socket !== null) letGo(this.#socket);
     this.#requestBody?.destroy();
+  }
+
+  #write(res: ServerResponse, chunk: Buffer): void {
+    // Not `controller.pause()`: see upstream/hold.ts.
+    if (!res.write(chunk) && this.#socket !== null) hold(this.#socket);
+  }
+
+  #resume(): void {
+    if (this.#socket !== null && !this.#ended) letGo(this.#socket);
+  }
+
+  #isHeadOnly(): boolean {
+    return this.#req.method === 'HEAD' || isBodiless(this.#status);
   }
 }
 

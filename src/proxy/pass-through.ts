@@ -78,15 +78,15 @@ export async function registerPassThrough(app: FastifyInstance, deps: PassThroug
       const requestId = deps.requestIdOf(request);
       if (fault !== null) return sendFault(reply, fault, requestId);
       const target = deps.targetOf(request.method, request.url);
-      const passage = new Passage({ request, reply, target, requestId }, upgrades);
+      const passage = new Passage({ reply, target, requestId }, upgrades);
       const carrier = { [passageKey]: passage } as Carrier;
       reply.from(dest, { ...options, rewriteRequestHeaders: () => carrier });
     },
     replyOptions: {
-      onResponse: (request, reply, res) => {
-        // reply-from asks to close where a body was answered early; it is read to its end instead.
-        if (!request.raw.complete) reply.removeHeader('connection');
-        void reply.send(res.stream);
+      // Sent as it is: Fastify would wait with the head for the body, and give a body without type one.
+      onResponse: (_request, reply, res) => {
+        reply.hijack();
+        (res.stream as unknown as Passage).sendTo((reply as FastifyReply).raw);
       },
       onError: (reply, { error }) => {
         const fault =

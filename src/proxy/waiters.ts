@@ -82,7 +82,7 @@ export class Waiters {
       batch.forEach((one, index) => {
         const record = records[index] ?? null;
         if (record === null || (record.attempt === one.attempt && record.state === 'in_progress')) return;
-        for (const settle of [...one.waiters]) settle(record);
+        for (const settle of one.waiters) settle(record);
       });
     }
     this.#timer = null;

@@ -31,6 +31,8 @@ export type CallOptions = Dispatcher.DispatchOptions & { servername?: string };
  * - An error may come before request-start (refused, TLS, bad header), and without any controller.
  */
 export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
+  /** Where the owner keeps it. */
+  place = -1;
   readonly #owner: CallOwner;
   readonly #request: UpstreamRequest;
   readonly #sink: AnswerSink;

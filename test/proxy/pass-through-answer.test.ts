@@ -72,6 +72,7 @@ t.test('a large answer waits for a slow client', async (t) => {
   socket.on('data', (chunk) => {
     got += chunk.length;
   });
+  socket.resume();
   await once(socket, 'close');
   t.ok(got > total);
 });
@@ -95,6 +96,7 @@ t.test('an upstream that closes while a slow client holds its answer back', asyn
     await new Promise((resolve) => setTimeout(resolve, 300));
     const chunks: Buffer[] = [];
     socket.on('data', (chunk) => chunks.push(chunk));
+    socket.resume();
     await once(socket, 'close');
     const all = Buffer.concat(chunks);
     if (framing !== '') t.ok(all.subarray(-body.length).equals(body));

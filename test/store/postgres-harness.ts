@@ -42,9 +42,10 @@ export async function postgresHarness(t: Test, server?: { url: string }): Promis
     },
     async endLease(instance) {
       // Long enough ago for its row to be reaped as well.
-      await query(`UPDATE oncegate.instance SET lease_until = clock_timestamp() - interval '2 days' WHERE id = $1`, [
-        instance,
-      ]);
+      await query(
+        `UPDATE oncegate.instance SET lease_until = clock_timestamp() - interval '2 days' WHERE id = $1`,
+        [instance],
+      );
     },
     async forceState(id, state) {
       await query(`UPDATE oncegate.record SET state = $3 ${where}`, [...at(id), state]);

@@ -12,20 +12,24 @@ import type {
   Swept,
 } from '../store.ts';
 import { byteaArray, textArray } from './binary-array.ts';
-import { Pool } from './pool.ts';
+import { Pool, type Rows } from './pool.ts';
 import { readRecords } from './reader.ts';
 import { Reserver } from './reserver.ts';
 import { compareIds } from './rows.ts';
 import { Settler } from './settler.ts';
+import { ping } from './sql/connection.ts';
 import { closeLease, openLease, renewLease } from './sql/lease.ts';
 import { findReapable, findSweepable, listInProgress, reap, reapInstances, sweep } from './sql/loops.ts';
-import { type Statement, statement } from './sql/statement.ts';
+import type { Statement } from './sql/statement.ts';
+import { StatementError } from './statement-error.ts';
+import { defaultTimeouts, type Timeouts } from './timeouts.ts';
 
 export interface PostgresOptions {
   readonly url: string;
   /** Connections in all; opened as they are needed. */
   readonly poolSize: number;
   readonly durability: 'strict' | 'relaxed';
+  readonly timeouts?: Partial<Timeouts>;
 }
 
 /** One statement in flight while the next batch fills: more slots would make smaller batches and more commits. */
@@ -34,11 +38,6 @@ const settleSlots = 1;
 /** Two for the lease and the loops, so that a slow pass never delays a renewal; two for settling. */
 const settleConnections = 2;
 const loopConnections = 2;
-/** Milliseconds. A renewal that takes longer is no use; a pass that takes longer is cut and comes again. */
-const leaseMs = 5_000;
-const loopMs = 10_000;
-
-const ping = statement('check', 'SELECT 1');
 
 export class PostgresStore implements Store {
   readonly #front: Pool;
@@ -46,15 +45,19 @@ export class PostgresStore implements Store {
   readonly #loops: Pool;
   readonly #reserver: Reserver;
   readonly #settler: Settler;
+  readonly #timeouts: Timeouts;
   #closing: Promise<void> | null = null;
 
-  constructor({ url, poolSize, durability }: PostgresOptions) {
+  constructor({ url, poolSize, durability, timeouts }: PostgresOptions) {
+    this.#timeouts = { ...defaultTimeouts, ...timeouts };
+    const { connectMs } = this.#timeouts;
     const frontConnections = Math.max(1, poolSize - settleConnections - loopConnections);
-    this.#front = new Pool({ url, durability, size: frontConnections, name: 'oncegate reserve' });
-    this.#settling = new Pool({ url, durability, size: settleConnections, name: 'oncegate settle' });
-    this.#loops = new Pool({ url, durability, size: loopConnections, name: 'oncegate loops' });
-    this.#reserver = new Reserver(this.#front, reserveSlots);
-    this.#settler = new Settler(this.#settling, settleSlots);
+    const pool = (name: string, size: number) => new Pool({ url, durability, connectMs, name, size });
+    this.#front = pool('oncegate reserve', frontConnections);
+    this.#settling = pool('oncegate settle', settleConnections);
+    this.#loops = pool('oncegate loops', loopConnections);
+    this.#reserver = new Reserver(this.#front, reserveSlots, this.#timeouts);
+    this.#settler = new Settler(this.#settling, settleSlots, this.#timeouts);
   }
 
   /** Settlements that the store has not answered yet. */
@@ -95,21 +98,21 @@ export class PostgresStore implements Store {
   }
 
   async read(ids: readonly RecordId[]): Promise<readonly (StoredRecord | null)[]> {
-    const found = await available(readRecords(this.#front, ids, loopMs));
+    const found = await available(readRecords(this.#front, ids, this.#timeouts.loopMs));
     return ids.map((id) => found.get(idOf(id)) ?? null);
   }
 
   async openLease(instance: string, forMs: number): Promise<void> {
-    await available(this.#loops.query(openLease, [instance, forMs], leaseMs));
+    await available(this.#loops.query(openLease, [instance, forMs], this.#timeouts.leaseMs));
   }
 
   async renewLease(instance: string, forMs: number): Promise<boolean> {
-    const rows = await available(this.#loops.query(renewLease, [instance, forMs], leaseMs));
+    const rows = await available(this.#loops.query(renewLease, [instance, forMs], this.#timeouts.leaseMs));
     return rows.length === 1;
   }
 
   async closeLease(instance: string): Promise<void> {
-    await available(this.#loops.query(closeLease, [instance], leaseMs));
+    await available(this.#loops.query(closeLease, [instance], this.#timeouts.leaseMs));
   }
 
   async sweep(limit: number): Promise<readonly Swept[]> {
@@ -119,7 +122,10 @@ export class PostgresStore implements Store {
     );
     if (found.length === 0) return [];
     found.sort(compareIds);
-    const rows = await this.#pass(sweep, [...heldArrays(found), textArray(found.map((one) => one.reason))]);
+    const rows = await this.#passOver(found, sweep, (some) => [
+      ...heldArrays(some),
+      textArray(some.map((one) => one.reason)),
+    ]);
     const swept = new Set(rows.map((row) => row[0]));
     return found.filter((one) => swept.has(one.attempt));
   }
@@ -134,11 +140,11 @@ export class PostgresStore implements Store {
     const rows = await this.#pass(findReapable, [limit]);
     const found = rows.map(([scope, key, attempt]) => ({ scope, key, attempt }) as Held).sort(compareIds);
     if (found.length === 0) return 0;
-    return (await this.#pass(reap, heldArrays(found))).length;
+    return (await this.#passOver(found, reap, heldArrays)).length;
   }
 
   async check(): Promise<void> {
-    await available(this.#front.query(ping, [], leaseMs));
+    await available(this.#front.query(ping, [], this.#timeouts.leaseMs));
   }
 
   close(graceMs: number): Promise<void> {
@@ -147,16 +153,41 @@ export class PostgresStore implements Store {
   }
 
   async #close(graceMs: number): Promise<void> {
-    await Promise.race([
-      this.#settler.drained(),
-      new Promise((resolve) => setTimeout(resolve, graceMs).unref()),
-    ]);
+    const grace = new Promise((resolve) => setTimeout(resolve, graceMs).unref());
+    await Promise.race([this.#settler.drained(), grace]);
     this.#settler.close();
-    await Promise.all([this.#front.end(), this.#settling.end(), this.#loops.end()]);
+    const pools = [this.#front, this.#settling, this.#loops];
+    const ended = Promise.all(pools.map((pool) => pool.end()));
+    await Promise.race([ended, grace]);
+    for (const pool of pools) pool.cut();
+    await ended;
   }
 
-  #pass(what: Statement, values: unknown[]): Promise<readonly (readonly unknown[])[]> {
-    return available(this.#loops.query(what, values, loopMs));
+  #pass(what: Statement, values: unknown[]): Promise<Rows> {
+    return available(this.#loops.query(what, values, this.#timeouts.loopMs));
+  }
+
+  /** A row that somebody has locked must not keep a whole pass from its work: then each goes alone. */
+  async #passOver<Row>(
+    all: readonly Row[],
+    what: Statement,
+    valuesOf: (some: readonly Row[]) => unknown[],
+  ): Promise<Rows> {
+    try {
+      return await this.#pass(what, valuesOf(all));
+    } catch (error) {
+      if (!isAboutOneRow(error)) throw error;
+    }
+    const rows: Rows[number][] = [];
+    for (const one of all) {
+      try {
+        rows.push(...(await this.#pass(what, valuesOf([one]))));
+      } catch (error) {
+        // Left for the next pass.
+        if (!isAboutOneRow(error)) throw error;
+      }
+    }
+    return rows;
   }
 }
 
@@ -167,6 +198,11 @@ async function available<T>(work: Promise<T>): Promise<T> {
   } catch (error) {
     throw new OncegateError('store_unavailable', (error as Error).message, { cause: error });
   }
+}
+
+function isAboutOneRow(error: unknown): boolean {
+  const { cause } = error as Error;
+  return cause instanceof StatementError && cause.concernsOneRow;
 }
 
 /** Callers sort them, so that passes of several instances cannot deadlock with each other or with a batch. */

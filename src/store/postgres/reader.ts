@@ -3,6 +3,7 @@ import { byteaArray, textArray } from './binary-array.ts';
 import type { Pool } from './pool.ts';
 import { parseRead } from './rows.ts';
 import { read, readWhole } from './sql/read.ts';
+import { withBytes } from './timeouts.ts';
 
 /** Records by `idOf`; absent where there is none. Rejects with a StatementError. */
 export async function readRecords(
@@ -14,8 +15,10 @@ export async function readRecords(
   const found = new Map<string, StoredRecord>();
   for (const row of await pool.query(read, values, timeoutMs)) {
     const parsed = parseRead(row);
-    if (parsed.bodyLeftBehind) {
-      const [whole] = await pool.query(readWhole, [parsed.scope, parsed.key], timeoutMs);
+    const { leftBehindBytes } = parsed;
+    if (leftBehindBytes !== null) {
+      const longerMs = withBytes(timeoutMs, leftBehindBytes);
+      const [whole] = await pool.query(readWhole, [parsed.scope, parsed.key], longerMs);
       // Gone since: then there is none.
       if (whole !== undefined) found.set(idOf(parsed), parseRead(whole).record);
     } else {

@@ -7,17 +7,18 @@ import { readRecords } from './reader.ts';
 import { compareIds, recordOf } from './rows.ts';
 import { confirm, reserve, takeOver } from './sql/reserve.ts';
 import type { StatementError } from './statement-error.ts';
+import type { Timeouts } from './timeouts.ts';
 
-/** Milliseconds for one statement. A commit takes a few; past this the server is in trouble and the caller gets 503. */
-const statementMs = 2_000;
-/** Inserts of one reservation: the first, and one more after a read-back showed nothing. */
-const maxInserts = 2;
-/** Rows that may wait for a statement; beyond it a reservation is refused before memory grows. */
+/** Tries of one reservation: the first, and one more after a read-back showed nothing of it. */
+const maxTries = 2;
+/** Callers that may wait for a decision; beyond it a reservation is refused before memory grows. */
 const maxWaiting = 20_000;
 
 interface Item {
   readonly reservation: Reservation;
   readonly id: string;
+  /** On the monotonic clock. */
+  readonly askedAtMs: number;
   readonly resolve: (result: ReserveResult) => void;
   /** Callers of the same key that came while this one was undecided. */
   readonly followers: {
@@ -29,11 +30,14 @@ interface Item {
 /** Reservations in micro-batches. Equal keys are folded: one row is sent, the others learn what became of it. */
 export class Reserver {
   readonly #pool: Pool;
+  readonly #timeouts: Timeouts;
   readonly #batcher: Batcher<Item>;
+  #followers = 0;
   readonly #undecided = new Map<string, Item>();
 
-  constructor(pool: Pool, slots: number) {
+  constructor(pool: Pool, slots: number, timeouts: Timeouts) {
     this.#pool = pool;
+    this.#timeouts = timeouts;
     this.#batcher = new Batcher({
       run: (items) => this.#run(items),
       slots,
@@ -46,17 +50,18 @@ export class Reserver {
 
   reserve(reservation: Reservation): Promise<ReserveResult> {
     return new Promise((resolve) => {
+      if (this.#batcher.depth + this.#followers >= maxWaiting) {
+        resolve({ kind: 'unavailable', cause: new Error('too many reservations are waiting') });
+        return;
+      }
       const id = idOf(reservation);
       const leader = this.#undecided.get(id);
       if (leader !== undefined) {
         leader.followers.push({ reservation, resolve });
+        this.#followers += 1;
         return;
       }
-      if (this.#batcher.depth >= maxWaiting) {
-        resolve({ kind: 'unavailable', cause: new Error('too many reservations are waiting') });
-        return;
-      }
-      const item = { reservation, id, resolve, followers: [] };
+      const item = { reservation, id, askedAtMs: performance.now(), resolve, followers: [] };
       this.#undecided.set(id, item);
       this.#batcher.push(item);
     });
@@ -64,14 +69,22 @@ export class Reserver {
 
   async takeOver(previous: StoredRecord, reservation: Reservation): Promise<ReserveResult> {
     if (reservation.abandoned()) return { kind: 'abandoned' };
-    try {
-      const [row] = await this.#pool.query(takeOver, takeOverValues(previous, reservation), statementMs);
-      if (row !== undefined) return { kind: 'reserved', epoch: row[0] as string };
-    } catch (error) {
-      const failure = error as StatementError;
-      if (failure.failure !== 'unconfirmed') return { kind: 'unavailable', cause: failure };
+    const values = takeOverValues(previous, reservation);
+    for (let tries = 1; ; tries += 1) {
+      let failure: StatementError | null = null;
+      try {
+        const [row] = await this.#pool.query(takeOver, values, this.#timeouts.reserveMs);
+        if (row !== undefined) return { kind: 'reserved', epoch: row[0] as string };
+      } catch (error) {
+        failure = error as StatementError;
+        if (failure.failure !== 'unconfirmed') return { kind: 'unavailable', cause: failure };
+      }
+      const now = await this.#readBack(reservation);
+      const isUnchanged = now.kind === 'exists' && now.record.attempt === previous.attempt;
+      if (failure === null || !isUnchanged) return now;
+      // Of the same statement twice, whichever comes second finds the guard gone.
+      if (tries === maxTries) return { kind: 'unavailable', cause: failure };
     }
-    return await this.#readBack(reservation);
   }
 
   /** The guard did not hold, or nobody knows: whose is the key now? Absent counts as unavailable; a retry starts anew. */
@@ -86,8 +99,10 @@ export class Reserver {
 
   async #run(items: readonly Item[]): Promise<void> {
     const wanted: Item[] = [];
+    const nowMs = performance.now();
     for (const item of items) {
       if (item.reservation.abandoned()) this.#decide(item, { kind: 'abandoned' });
+      else if (nowMs - item.askedAtMs > this.#timeouts.queueMs) this.#decide(item, waitedTooLong());
       else wanted.push(item);
     }
     if (wanted.length === 0) return;
@@ -105,7 +120,11 @@ export class Reserver {
   async #reserveAll(reservations: readonly Reservation[], inserts: number): Promise<ReserveResult[]> {
     try {
       const epochs = new Map<string, string>();
-      for (const row of await this.#pool.query(reserve, insertValues(reservations), statementMs)) {
+      for (const row of await this.#pool.query(
+        reserve,
+        insertValues(reservations),
+        this.#timeouts.reserveMs,
+      )) {
         epochs.set(row[0] as string, row[1] as string);
       }
       return await this.#withEpochs(reservations, epochs);
@@ -152,7 +171,7 @@ export class Reserver {
       const absent = all.filter((_, index) => known[index] === null);
       // The first insert may still be on its way: the same attempt again is safe, a new one would not be.
       const again: ReserveResult[] =
-        absent.length > 0 && inserts < maxInserts
+        absent.length > 0 && inserts < maxTries
           ? await this.#reserveAll(absent, inserts + 1)
           : absent.map(() => ({ kind: 'unavailable', cause: failure }));
       return known.map((result) => result ?? (again.shift() as ReserveResult));
@@ -163,7 +182,7 @@ export class Reserver {
 
   /** Reads the records; those that are ours count only after an acknowledged write. null: no record. */
   async #findOut(reservations: readonly Reservation[]): Promise<(ReserveResult | null)[]> {
-    const found = await readRecords(this.#pool, reservations, statementMs);
+    const found = await readRecords(this.#pool, reservations, this.#timeouts.reserveMs);
     const mine = reservations.filter((reservation) => {
       const record = found.get(idOf(reservation));
       return record?.attempt === reservation.attempt && record.state === 'in_progress';
@@ -178,7 +197,7 @@ export class Reserver {
           textArray(mine.map((one) => one.attempt)),
           textArray(mine.map(() => 'in_progress')),
         ],
-        statementMs,
+        this.#timeouts.reserveMs,
       );
       for (const row of rows) epochs.set(row[0] as string, row[1] as string);
     }
@@ -194,6 +213,7 @@ export class Reserver {
     this.#undecided.delete(item.id);
     item.resolve(result);
     if (item.followers.length === 0) return;
+    this.#followers -= item.followers.length;
     // The leader left without deciding anything: the first follower leads.
     if (result.kind === 'abandoned') {
       for (const { reservation, resolve } of item.followers) {
@@ -209,6 +229,10 @@ export class Reserver {
         : result;
     for (const follower of item.followers) follower.resolve(seen);
   }
+}
+
+function waitedTooLong(): ReserveResult {
+  return { kind: 'unavailable', cause: new Error('too slow: waited too long for its turn') };
 }
 
 function insertValues(all: readonly Reservation[]): unknown[] {

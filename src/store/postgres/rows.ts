@@ -28,8 +28,8 @@ export function compareIds(a: RecordId, b: RecordId): number {
 
 export interface ReadRecord extends RecordId {
   readonly record: StoredRecord;
-  /** The body is there but was too large to come along. */
-  readonly bodyLeftBehind: boolean;
+  /** Length of a body that is there but was too large to come along. */
+  readonly leftBehindBytes: number | null;
 }
 
 export function parseRead(row: readonly unknown[]): ReadRecord {
@@ -61,7 +61,7 @@ export function parseRead(row: readonly unknown[]): ReadRecord {
     retainUntilMs,
     answer,
   };
-  return { scope, key, record, bodyLeftBehind: body === null && bodyBytes !== null };
+  return { scope, key, record, leftBehindBytes: body === null ? bodyBytes : null };
 }
 
 /** A reservation that just became a record, for callers that asked for the same key at the same moment. */

@@ -8,9 +8,8 @@ import { compareIds } from './rows.ts';
 import { confirm } from './sql/reserve.ts';
 import { settle } from './sql/settle.ts';
 import type { StatementError } from './statement-error.ts';
+import { type Timeouts, withBytes } from './timeouts.ts';
 
-/** Milliseconds for one statement; longer than for a reservation, since giving up early only means asking again. */
-const statementMs = 5_000;
 /** Milliseconds between tries while the store is in trouble. */
 const firstPauseMs = 50;
 const longestPauseMs = 2_000;
@@ -25,6 +24,8 @@ export interface Settlement extends Held {
 
 interface Item {
   settlement: Settlement;
+  /** What the caller asked for; a settlement that the server will not take may end as less. */
+  readonly wanted: Settlement['to'];
   readonly resolve: (result: SettleResult) => void;
   /** An earlier try may have been committed: read before sending again. */
   doubtful: boolean;
@@ -34,20 +35,21 @@ interface Item {
 /** Completions, releases and doubts in micro-batches, repeated until the store has answered each. */
 export class Settler {
   readonly #pool: Pool;
+  readonly #timeouts: Timeouts;
   readonly #batcher: Batcher<Item>;
   readonly #unsettled = new Set<Item>();
   readonly #whenEmpty: (() => void)[] = [];
   #closed = false;
 
-  constructor(pool: Pool, slots: number) {
+  constructor(pool: Pool, slots: number, timeouts: Timeouts) {
     this.#pool = pool;
+    this.#timeouts = timeouts;
     this.#batcher = new Batcher({
       run: (items) => this.#run(items),
       slots,
       maxRows: 256,
       maxBytes: 1_048_576,
-      bytesOf: (item) =>
-        200 + (item.settlement.answer?.headers.length ?? 0) + (item.settlement.answer?.body?.length ?? 0),
+      bytesOf,
     });
   }
 
@@ -61,7 +63,7 @@ export class Settler {
         resolve({ kind: 'unconfirmed', cause: new Error('the store is closed') });
         return;
       }
-      const item = { settlement, resolve, doubtful: false, tries: 0 };
+      const item = { settlement, wanted: settlement.to, resolve, doubtful: false, tries: 0 };
       this.#unsettled.add(item);
       this.#batcher.push(item);
     });
@@ -82,9 +84,8 @@ export class Settler {
   }
 
   async #run(items: readonly Item[]): Promise<void> {
-    const sorted = items.filter((item) => this.#unsettled.has(item));
+    const sorted = this.#firstOfEach(items);
     if (sorted.length === 0) return;
-    sorted.sort((a, b) => compareIds(a.settlement, b.settlement));
     try {
       const toSend = sorted.some((item) => item.doubtful) ? await this.#readBack(sorted) : sorted;
       if (toSend.length > 0) await this.#send(toSend);
@@ -93,28 +94,41 @@ export class Settler {
     }
   }
 
+  /** Sorted. Of two for one record PostgreSQL would apply either and say so for both: the later one waits its turn. */
+  #firstOfEach(items: readonly Item[]): Item[] {
+    const sorted = items.filter((item) => this.#unsettled.has(item));
+    sorted.sort((a, b) => compareIds(a.settlement, b.settlement));
+    return sorted.filter((item, index) => {
+      const before = sorted[index - 1];
+      const isFirst = before === undefined || compareIds(before.settlement, item.settlement) !== 0;
+      if (!isFirst) this.#batcher.push(item);
+      return isFirst;
+    });
+  }
+
   async #send(items: readonly Item[]): Promise<void> {
+    const bytes = items.reduce((sum, item) => sum + bytesOf(item), 0);
     const rows = await this.#pool.query(
       settle,
       settleValues(items.map((item) => item.settlement)),
-      statementMs,
+      withBytes(this.#timeouts.settleMs, bytes),
     );
     const settled = new Map(rows.map((row) => [row[0] as string, row[1] as number | null]));
-    const refused: Item[] = [];
+    const others: Item[] = [];
     for (const item of items) {
       const retainUntilMs = settled.get(item.settlement.attempt);
-      if (retainUntilMs === undefined) refused.push(item);
+      if (retainUntilMs === undefined || item.settlement.to !== item.wanted) others.push(item);
       else this.#finish(item, { kind: 'settled', retainUntilMs });
     }
-    if (refused.length === 0) return;
-    for (const item of refused) item.doubtful = true;
-    for (const item of await this.#readBack(refused)) this.#again(item);
+    if (others.length === 0) return;
+    for (const item of others) item.doubtful = true;
+    for (const item of await this.#readBack(others)) this.#again(item);
   }
 
   /** Settles what can be settled by reading; gives back what still has to be sent. */
   async #readBack(items: readonly Item[]): Promise<Item[]> {
     const settlements = items.map((item) => item.settlement);
-    const found = await readRecords(this.#pool, settlements, statementMs);
+    const found = await readRecords(this.#pool, settlements, this.#timeouts.settleMs);
     const written: Item[] = [];
     const toSend: Item[] = [];
     for (const item of items) {
@@ -123,12 +137,12 @@ export class Settler {
       else if (record !== null && maySettle(record, item.settlement)) toSend.push(item);
       else this.#finish(item, { kind: 'refused', record });
     }
-    if (written.length > 0) await this.#confirm(written);
+    if (written.length > 0) await this.#confirm(written, found);
     return toSend;
   }
 
   /** Visible is not yet durable: only an acknowledged write to the row is. */
-  async #confirm(items: readonly Item[]): Promise<void> {
+  async #confirm(items: readonly Item[], found: Map<string, StoredRecord>): Promise<void> {
     const all = items.map((item) => item.settlement);
     const values = [
       byteaArray(all.map((one) => one.scope)),
@@ -136,12 +150,14 @@ export class Settler {
       textArray(all.map((one) => one.attempt)),
       textArray(all.map((one) => one.to)),
     ];
-    const rows = await this.#pool.query(confirm, values, statementMs);
+    const rows = await this.#pool.query(confirm, values, this.#timeouts.settleMs);
     const confirmed = new Map(rows.map((row) => [row[0] as string, row[2] as number | null]));
     for (const item of items) {
       const retainUntilMs = confirmed.get(item.settlement.attempt);
       if (retainUntilMs === undefined) this.#again(item);
-      else this.#finish(item, { kind: 'settled', retainUntilMs });
+      else if (item.settlement.to === item.wanted) this.#finish(item, { kind: 'settled', retainUntilMs });
+      // Asked for an answer to be kept, and none is: the caller must not pass it on as if it were.
+      else this.#finish(item, { kind: 'refused', record: found.get(idOf(item.settlement)) ?? null });
     }
   }
 
@@ -153,8 +169,13 @@ export class Settler {
       return;
     }
     for (const item of left) {
-      if (failure.isDataFault) item.settlement = lesser(item.settlement, failure);
       if (failure.failure === 'unconfirmed') item.doubtful = true;
+      const left = failure.isDataFault ? lesser(item.settlement, failure) : item.settlement;
+      if (left === null) {
+        this.#finish(item, { kind: 'unconfirmed', cause: failure });
+        continue;
+      }
+      item.settlement = left;
       this.#again(item);
     }
   }
@@ -180,7 +201,13 @@ function isDone(record: StoredRecord, settlement: Settlement): boolean {
   if (answer === null) return true;
   // An operator may have completed it with another answer: then ours is not what is kept.
   const kept = record.answer;
-  return kept !== null && kept.status === answer.status && sameBytes(kept.body, answer.body);
+  return (
+    kept !== null &&
+    kept.status === answer.status &&
+    kept.closeFramed === answer.closeFramed &&
+    kept.headers.equals(answer.headers) &&
+    sameBytes(kept.body, answer.body)
+  );
 }
 
 function sameBytes(a: Buffer | null, b: Buffer | null): boolean {
@@ -192,12 +219,22 @@ function maySettle(record: StoredRecord, settlement: Settlement): boolean {
   return record.attempt === settlement.attempt && sourcesOf(settlement.to, 'attempt').includes(record.state);
 }
 
-/** A completion that the server will not take as it is: first without its body, then as unknown. */
-function lesser(settlement: Settlement, failure: StatementError): Settlement {
+const notStorable = 'not storable: ';
+
+/**
+ * What is left of a settlement that the server will not take as it is. A completion first goes without its body, then
+ * it is unknown; a release stays one, without its words. null: not even that; the sweeper will settle the record.
+ */
+function lesser(settlement: Settlement, failure: StatementError): Settlement | null {
   const { answer } = settlement;
   if (answer !== null && answer.body !== null) return { ...settlement, answer: { ...answer, body: null } };
-  const error = `not storable: ${failure.sqlState}`;
-  return { ...settlement, to: 'unknown', answer: null, error, retentionMs: null };
+  if (settlement.error?.startsWith(notStorable)) return null;
+  const bare = { ...settlement, status: null, answer: null, error: `${notStorable}${failure.sqlState}` };
+  return settlement.to === 'completed' ? { ...bare, to: 'unknown', retentionMs: null } : bare;
+}
+
+function bytesOf({ settlement: { answer } }: Item): number {
+  return 200 + (answer === null ? 0 : answer.headers.length + (answer.body?.length ?? 0));
 }
 
 function settleValues(all: readonly Settlement[]): unknown[] {

@@ -19,9 +19,12 @@ export class StatementError extends Error {
     this.sqlState = sqlState;
   }
 
-  /** The connection must not be used again: its state is unknown, or its server takes no writes. */
+  /**
+   * The connection must not be used again: its state is unknown, or the fault may lie in it: a server that takes no
+   * writes any more (25006), a prepared statement that is gone (26000) or no longer fits the table (0A000).
+   */
   get connectionLost(): boolean {
-    return this.failure !== 'definite' || this.sqlState === '25006';
+    return !this.concernsOneRow;
   }
 
   /** One row's own fault or a conflict about one row: its neighbours may go through without it. */
@@ -35,10 +38,17 @@ export class StatementError extends Error {
   }
 }
 
-/** Errs towards `unconfirmed`: only an error that surely came before the commit is definite. */
+/**
+ * Errs towards `unconfirmed`: only an error that surely came before the commit is definite. By SQLSTATE, because the
+ * driver gives the severity in the server's language; and because poolers send class 08, 57P or 58 with ERROR when
+ * they lost a server. 57014 is a cancelled statement, 40003 says itself that it does not know.
+ */
+const beforeCommit = /^(0A|22|23|25|26|28|34|3D|3F|40|42|44|53|54|55|57014)/;
+
 export function classify(label: string, error: Error): StatementError {
   const { severity, code } = error as { severity?: unknown; code?: unknown };
   const sqlState = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null;
-  const definite = sqlState !== null && severity === 'ERROR';
+  const fatal = severity === 'FATAL' || severity === 'PANIC';
+  const definite = sqlState !== null && beforeCommit.test(sqlState) && sqlState !== '40003' && !fatal;
   return new StatementError(definite ? 'definite' : 'unconfirmed', label, error, sqlState);
 }

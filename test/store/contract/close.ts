@@ -50,7 +50,10 @@ export async function closeContract(t: Test, harness: Harness): Promise<void> {
     await closing.close(0);
     const held = heldBy(wanted);
     t.equal((await closing.completeIfHeld({ ...held, answer: answer(), retentionMs })).kind, 'unconfirmed');
-    t.equal((await closing.releaseIfHeld({ ...held, status: null, error: '', retentionMs })).kind, 'unconfirmed');
+    t.equal(
+      (await closing.releaseIfHeld({ ...held, status: null, error: '', retentionMs })).kind,
+      'unconfirmed',
+    );
     t.equal((await closing.markUnknownIfHeld({ ...held, status: null, error: '' })).kind, 'unconfirmed');
     t.equal((await closing.reserve(reservation())).kind, 'unavailable');
     const record = await recordAt(store, wanted);

@@ -60,7 +60,13 @@ export async function leaseContract(t: Test, harness: Harness): Promise<void> {
     await store.openLease(instance, leaseMs);
     const running = await Promise.all([1, 2, 3].map(() => reserved(store, { instance })));
     const done = await reserved(store, { instance });
-    await store.markUnknownIfHeld({ scope: done.scope, key: done.key, attempt: done.attempt, status: null, error: 'test' });
+    await store.markUnknownIfHeld({
+      scope: done.scope,
+      key: done.key,
+      attempt: done.attempt,
+      status: null,
+      error: 'test',
+    });
     await reserved(store, { instance: randomUUID() });
     const listed = await other.listInProgress(instance, 10);
     t.strictSame(

@@ -72,7 +72,7 @@ export async function reserveContract(t: Test, harness: Harness): Promise<void> 
     const [first, ...rest] = await Promise.all(all.map((one) => store.reserve(one)));
     t.equal(first?.kind, 'reserved');
     for (const result of rest) {
-      if (result.kind !== 'exists') return t.fail(result.kind);
+      if (result.kind !== 'exists') throw new Error(result.kind);
       const seen = await recordAt(store, id);
       t.strictSame(result.record, seen, 'what a follower sees is the record');
       t.strictSame(result.record.fingerprint, all[0]?.fingerprint);
@@ -121,14 +121,17 @@ export async function reserveContract(t: Test, harness: Harness): Promise<void> 
     t.match(result, { kind: 'exists', record: { state: 'completed', expired: true } });
   });
 
-  t.test('the same attempt again, while it holds the key, is reserved again with the same epoch', async (t) => {
-    const wanted = reservation();
-    const first = await store.reserve(wanted);
-    t.equal(first.kind, 'reserved');
-    t.strictSame(await other.reserve(wanted), first);
-    await store.markUnknownIfHeld({ ...heldBy(wanted), status: null, error: 'test' });
-    t.match(await other.reserve(wanted), { kind: 'exists', record: { state: 'unknown' } });
-  });
+  t.test(
+    'the same attempt again, while it holds the key, is reserved again with the same epoch',
+    async (t) => {
+      const wanted = reservation();
+      const first = await store.reserve(wanted);
+      t.equal(first.kind, 'reserved');
+      t.strictSame(await other.reserve(wanted), first);
+      await store.markUnknownIfHeld({ ...heldBy(wanted), status: null, error: 'test' });
+      t.match(await other.reserve(wanted), { kind: 'exists', record: { state: 'unknown' } });
+    },
+  );
 
   t.test('the epoch grows with every attempt of a key, also after its record was reaped', async (t) => {
     const id = someId();
@@ -156,7 +159,9 @@ export async function reserveContract(t: Test, harness: Harness): Promise<void> 
   t.test('a row that the store will not take does not cost its neighbours theirs', async (t) => {
     const bad = reservation({ key: 'k'.repeat(300) });
     const good = Array.from({ length: 5 }, () => reservation());
-    const results = await Promise.all([good[0], bad, ...good.slice(1)].map((one) => store.reserve(one as Reservation)));
+    const results = await Promise.all(
+      [good[0], bad, ...good.slice(1)].map((one) => store.reserve(one as Reservation)),
+    );
     t.equal(results[1]?.kind, 'unavailable');
     t.strictSame(
       results.filter((_, index) => index !== 1).map((result) => result.kind),
@@ -177,7 +182,11 @@ export async function reserveContract(t: Test, harness: Harness): Promise<void> 
 
   t.test('what it says about the record is what was asked for', async (t) => {
     const tenant = `tenant ${randomUUID()} ü`;
-    const wanted = await reserved(store, { tenant, fingerprint: someFingerprint(), path: `/${'p'.repeat(9_000)}` });
+    const wanted = await reserved(store, {
+      tenant,
+      fingerprint: someFingerprint(),
+      path: `/${'p'.repeat(9_000)}`,
+    });
     t.match(await recordAt(other, wanted), {
       attempt: wanted.attempt,
       state: 'in_progress',

@@ -29,7 +29,9 @@ export async function sweepContract(t: Test, harness: Harness): Promise<void> {
     const wanted = await reserved(store, { instance });
     await harness.endLease(instance);
     const { method, path, requestId } = wanted;
-    t.strictSame(await other.sweep(100), [{ ...heldBy(wanted), method, path, requestId, reason: 'lease_over' }]);
+    t.strictSame(await other.sweep(100), [
+      { ...heldBy(wanted), method, path, requestId, reason: 'lease_over' },
+    ]);
     t.equal(await stateOf(wanted), 'unknown');
     t.strictSame(await store.sweep(100), [], 'once');
   });
@@ -84,7 +86,8 @@ export async function sweepContract(t: Test, harness: Harness): Promise<void> {
 
   t.test('at most as many as asked for, the oldest deadlines first', async (t) => {
     const all = await Promise.all(Array.from({ length: 5 }, () => reserved(store)));
-    for (const [index, one] of all.entries()) await harness.moveTimes(one, { deadlineMs: -1_000 * (index + 1) });
+    for (const [index, one] of all.entries())
+      await harness.moveTimes(one, { deadlineMs: -1_000 * (index + 1) });
     const first = await store.sweep(2);
     t.strictSame(new Set(first.map((one) => one.attempt)), new Set([all[4]?.attempt, all[3]?.attempt]));
     t.equal((await store.sweep(100)).length, 3);
@@ -119,8 +122,7 @@ export async function sweepContract(t: Test, harness: Harness): Promise<void> {
   t.test('a record that cannot be written now does not keep the others from being swept', async (t) => {
     const all = await Promise.all(Array.from({ length: 5 }, () => reserved(store)));
     const unblock = await harness.block(all[2] as Reservation);
-    const swept = await store.sweep(100);
-    await unblock();
+    const swept = await store.sweep(100).finally(unblock);
     t.strictSame(
       new Set(swept.map((one) => one.attempt)),
       new Set(all.filter((_, index) => index !== 2).map((one) => one.attempt)),

@@ -14,7 +14,7 @@ export async function takeOverContract(t: Test, harness: Harness): Promise<void>
     const previous = await recordAt(store, first);
     const second = next(first);
     const result = await other.takeOverIfUnchanged(previous, second);
-    if (result.kind !== 'reserved') return t.fail(result.kind);
+    if (result.kind !== 'reserved') throw new Error(result.kind);
     t.ok(BigInt(result.epoch) > BigInt(previous.epoch));
     t.match(await recordAt(store, first), {
       attempt: second.attempt,
@@ -58,7 +58,10 @@ export async function takeOverContract(t: Test, harness: Harness): Promise<void>
       await harness.moveTimes(first, { deadlineMs: -1_000 });
       const record = await recordAt(store, first);
       for (const believed of states) {
-        const result = await store.takeOverIfUnchanged({ ...record, state: believed, expired: true }, next(first));
+        const result = await store.takeOverIfUnchanged(
+          { ...record, state: believed, expired: true },
+          next(first),
+        );
         t.match(result, { kind: 'exists', record: { state, attempt: first.attempt } }, `as ${believed}`);
       }
     });
@@ -89,7 +92,11 @@ export async function takeOverContract(t: Test, harness: Harness): Promise<void>
     const epoch = String(BigInt(previous.epoch) + 1n);
     for (const wrong of [{ attempt }, { epoch }, { state: 'completed' as const }]) {
       const result = await store.takeOverIfUnchanged({ ...previous, ...wrong }, next(first));
-      t.match(result, { kind: 'exists', record: { attempt: first.attempt } }, Object.keys(wrong)[0] as string);
+      t.match(
+        result,
+        { kind: 'exists', record: { attempt: first.attempt } },
+        Object.keys(wrong)[0] as string,
+      );
     }
   });
 

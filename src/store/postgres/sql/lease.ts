@@ -1,4 +1,7 @@
-import { statement } from './statement.ts';
+import { lockTimeout, statement } from './statement.ts';
+
+/** Milliseconds. Only an earlier renewal of the same lease can hold the row, hung in its commit: no use to queue up. */
+const leaseLockMs = 1_000;
 
 export const openLease = statement(
   'open_lease',
@@ -11,6 +14,7 @@ export const renewLease = statement(
   'renew_lease',
   `UPDATE oncegate.instance
 SET lease_until = clock_timestamp() + $2::float8 * interval '1 millisecond'
+FROM ${lockTimeout(leaseLockMs)} AS bounded
 WHERE id = $1::uuid
   AND lease_until > clock_timestamp()
 RETURNING id`,
@@ -20,6 +24,7 @@ export const closeLease = statement(
   'close_lease',
   `UPDATE oncegate.instance
 SET lease_until = clock_timestamp()
+FROM ${lockTimeout(leaseLockMs)} AS bounded
 WHERE id = $1::uuid
   AND lease_until > clock_timestamp()`,
 );

@@ -48,11 +48,12 @@ WHERE record.state = 'in_progress'
 LIMIT $2`,
 );
 
+/** Not clock_timestamp(): being volatile it is no index condition, and every pass would read the whole index. */
 export const findReapable = statement(
   'find_reapable',
   `SELECT record.scope, record.key, record.attempt
 FROM oncegate.record AS record
-WHERE record.retain_until <= clock_timestamp()
+WHERE record.retain_until <= statement_timestamp()
 ORDER BY record.retain_until
 LIMIT $1`,
 );

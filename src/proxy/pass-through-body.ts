@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 
 const highWaterMark = 64 * 1024;
@@ -39,43 +39,4 @@ export class RequestBody extends Readable {
   readonly #finish = (): void => {
     this.push(null);
   };
-}
-
-export interface AnswerSource {
-  resume(): void;
-  /** Nobody reads any more. */
-  abandon(): void;
-}
-
-/** The upstream's body on its way to Fastify, where it did not come in one piece with its head. */
-export class AnswerBody extends Readable {
-  readonly #source: AnswerSource;
-  readonly #res: ServerResponse;
-
-  constructor(source: AnswerSource, res: ServerResponse) {
-    super({ highWaterMark });
-    this.#source = source;
-    this.#res = res;
-  }
-
-  override _read(): void {
-    // Fastify leaves the head to the first byte of the body: an event source would not be open until its first event.
-    if (this.readableLength === 0) this.#sendHead();
-    this.#source.resume();
-  }
-
-  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
-    this.#source.abandon();
-    callback(error);
-  }
-
-  /** The client sees a broken answer, and never a problem under the upstream's headers. */
-  cut(error: Error): void {
-    this.#sendHead();
-    this.destroy(error);
-  }
-
-  #sendHead(): void {
-    if (!this.#res.headersSent) this.#res.flushHeaders();
-  }
 }

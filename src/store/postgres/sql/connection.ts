@@ -1,0 +1,17 @@
+import { statement } from './statement.ts';
+
+/** Asked on each new connection; see pool.ts for what follows from it. */
+export const lookAtServer = `SELECT
+  current_setting('synchronous_commit'),
+  current_setting('fsync'),
+  pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
+  (SELECT relpages FROM pg_class WHERE oid = to_regclass('oncegate.record'))`;
+
+export type Look = readonly [
+  synchronousCommit: string,
+  fsync: string,
+  readOnly: boolean,
+  recordPages: number | null,
+];
+
+export const ping = statement('check', 'SELECT 1');

@@ -1,0 +1,112 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import t from 'tap';
+
+/** Who may import what, as ARCHITECTURE.md says it. A room is a folder of src; `.` are the files beside them. */
+interface Room {
+  readonly rooms: readonly string[];
+  readonly packages: readonly string[];
+  /** Built-ins are free, except where this lists the only ones. */
+  readonly builtins?: readonly string[];
+}
+
+const rooms: Readonly<Record<string, Room>> = {
+  core: { rooms: [], packages: [], builtins: ['node:crypto'] },
+  config: { rooms: ['core', 'errors'], packages: ['zod', 'yaml'] },
+  store: { rooms: ['core', 'errors'], packages: [] },
+  'store/postgres': { rooms: ['core', 'store', 'errors'], packages: ['pg'] },
+  upstream: { rooms: ['core', 'errors'], packages: ['undici'] },
+  proxy: {
+    rooms: ['core', 'store', 'upstream', 'events', 'errors'],
+    packages: ['fastify', '@fastify/http-proxy', 'undici', 'ws'],
+  },
+  loops: { rooms: ['core', 'store', 'upstream', 'events', 'errors'], packages: [] },
+  ops: { rooms: ['errors', 'events'], packages: ['fastify'] },
+  telemetry: { rooms: ['core', 'events'], packages: ['pino', 'prom-client'] },
+  // Wiring.
+  cli: { rooms: ['config', 'store', 'store/postgres', 'telemetry', 'main', 'errors'], packages: [] },
+  main: {
+    rooms: [
+      'config',
+      'core',
+      'store',
+      'store/postgres',
+      'upstream',
+      'proxy',
+      'loops',
+      'ops',
+      'telemetry',
+      'errors',
+    ],
+    packages: ['fastify'],
+  },
+  // Types only.
+  events: { rooms: ['core', 'store'], packages: [] },
+  errors: { rooms: [], packages: [] },
+};
+
+const src = resolve(import.meta.dirname, '../src');
+
+function filesIn(dir: string): string[] {
+  return readdirSync(dir, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => join(dir, name));
+}
+
+function roomOf(file: string): string {
+  const path = relative(src, file);
+  if (path.startsWith('store/postgres/')) return 'store/postgres';
+  const [first = ''] = path.split('/');
+  return first.replace(/\.ts$/, '');
+}
+
+function importsOf(text: string): string[] {
+  return [...text.matchAll(/\b(?:from |import\()'([\w@./:-]+)'/g)].map((match) => match[1] as string);
+}
+
+t.test('every import is one that its room may make', async (t) => {
+  for (const file of filesIn(src)) {
+    const name = relative(src, file);
+    const room = roomOf(file);
+    const allowed = rooms[room];
+    if (allowed === undefined) {
+      t.fail(`${name}: no room ${room}`);
+      continue;
+    }
+    for (const target of importsOf(readFileSync(file, 'utf8'))) {
+      const where = `${name} imports ${target}`;
+      if (target.startsWith('node:')) t.ok(allowed.builtins?.includes(target) ?? true, where);
+      else if (target.startsWith('.')) {
+        const other = roomOf(resolve(dirname(file), target));
+        t.ok(other === room || allowed.rooms.includes(other), where);
+      } else t.ok(allowed.packages.includes(target), where);
+    }
+  }
+});
+
+t.test('core is pure: no clock, no randomness, no process', async (t) => {
+  for (const file of filesIn(join(src, 'core'))) {
+    const code = readFileSync(file, 'utf8').replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+    t.notMatch(
+      code,
+      /\b(Date|setTimeout|setInterval|setImmediate|Math\.random|process|performance|randomUUID|randomBytes)\b/,
+      relative(src, file),
+    );
+  }
+});
+
+t.test('SQL stands only in store/postgres/sql and in migrations', async (t) => {
+  const sql = /\b(SELECT\b[^']*\bFROM|INSERT INTO|UPDATE\s+\S+\s+(AS \S+\s+)?SET|DELETE FROM)\b/;
+  for (const file of filesIn(src)) {
+    const name = relative(src, file);
+    if (name.startsWith('store/postgres/sql/')) continue;
+    const code = readFileSync(file, 'utf8').replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+    t.notMatch(code, sql, name);
+  }
+});
+
+t.test('the request path does not parse bodies', async (t) => {
+  for (const file of filesIn(join(src, 'proxy'))) {
+    t.notMatch(readFileSync(file, 'utf8'), /JSON\.parse/, relative(src, file));
+  }
+});
