@@ -100,7 +100,8 @@ function build() {
 }
 
 function prepareTests() {
-  once('node_modules/.oncegate-tap-stamp', hashOf('package-lock.json', '.taprc'), () => {
+  // With the place, for what `tap build` makes holds absolute paths: a moved clone needs it again.
+  once('node_modules/.oncegate-tap-stamp', `${root} ${hashOf('package-lock.json', '.taprc')}`, () => {
     run('Preparing the test runner', process.execPath, [at('node_modules/.bin/tap'), 'build']);
   });
 }

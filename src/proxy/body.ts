@@ -5,6 +5,9 @@ export type BodyResult =
   | { readonly kind: 'too_large' }
   | { readonly kind: 'incomplete' };
 
+/** Milliseconds from the head to the body's last byte. Only guarded requests have this limit: others are streamed. */
+const bodyTimeoutMs = 60_000;
+
 /** The whole body or nothing: a reservation is only made once every byte is there. */
 export function readBody(req: IncomingMessage, limitBytes: number): Promise<BodyResult> {
   if (Number(req.headers['content-length'] ?? 0) > limitBytes) return Promise.resolve({ kind: 'too_large' });
@@ -12,6 +15,7 @@ export function readBody(req: IncomingMessage, limitBytes: number): Promise<Body
     const chunks: Buffer[] = [];
     let size = 0;
     const finish = (result: BodyResult) => {
+      clearTimeout(timer);
       req.off('data', onData);
       resolve(result);
     };
@@ -24,6 +28,7 @@ export function readBody(req: IncomingMessage, limitBytes: number): Promise<Body
       }
       chunks.push(chunk);
     };
+    const timer = setTimeout(finish, bodyTimeoutMs, { kind: 'incomplete' });
     req.on('data', onData);
     req.once('end', () =>
       finish({

@@ -27,8 +27,8 @@ export class RequestBody extends Readable {
     const source = this.#source;
     source.off('data', this.#take);
     source.off('end', this.#finish);
-    // What is still to come is thrown away, so that the client gets to read the answer.
-    if (!source.complete) source.resume();
+    // The rest is thrown away: the client gets to read its answer, and the next request behind it is seen.
+    if (!source.readableEnded) source.resume();
     callback(error);
   }
 

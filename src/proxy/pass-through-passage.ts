@@ -77,6 +77,7 @@ export class Passage implements Dispatcher.DispatchHandler {
 
   /** Sends the answer, or what there is of it so far. */
   sendTo(res: ServerResponse): void {
+    if (res.destroyed) return this.destroy();
     const chunks = this.#chunks;
     this.#chunks = [];
     if (this.#ended) {
@@ -90,6 +91,8 @@ export class Passage implements Dispatcher.DispatchHandler {
     // An event source is open before its first event.
     if (chunks.length === 0) res.flushHeaders();
     res.on('drain', () => this.#resume());
+    // A write may still meet a socket that has just closed.
+    res.on('error', () => this.destroy());
     for (const chunk of chunks) this.#write(res, chunk);
   }
 
@@ -123,6 +126,7 @@ export class Passage implements Dispatcher.DispatchHandler {
     }
     this.#status = status;
     this.#headers = headersForClient(headers as IncomingMessage['headers'], this.#facts.requestId);
+    if (status === 204) delete this.#headers['content-length'];
     this.#socket = socketBeingRead();
     // Now: undici fails a 304 that says how long its body would be.
     if (this.#isHeadOnly()) this.#end();
@@ -161,8 +165,7 @@ export class Passage implements Dispatcher.DispatchHandler {
     this.#end();
     const { reply, requestId } = this.#facts;
     reply.hijack();
-    const head = switchingHead(headersForClient(headers, requestId), `${headers['upgrade'] ?? 'websocket'}`);
-    this.#upgrades.join(this.#req, socket, head);
+    this.#upgrades.join(this.#req, socket, switchingHead(headersForClient(headers, requestId)));
   }
 
   #answer(): void {

@@ -1,6 +1,7 @@
 import { IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { AnswerHeaders } from './pass-through-headers.ts';
 
 /** Dead peers of a silent tunnel are found by TCP itself. */
 const tcpKeepAliveMs = 60_000;
@@ -36,12 +37,18 @@ interface Asked {
 /** WebSockets are carried as bytes: subprotocols, extensions, pings and refusals are between client and upstream. */
 export class Upgrades {
   readonly #asked = new WeakMap<IncomingMessage, Asked>();
-  readonly #open = new Set<Duplex>();
+  readonly #open = new Set<Socket>();
+  #closed = false;
 
   /** Such a request takes the same way through hooks and routes as any other. */
   listen(server: Server, route: (req: IncomingMessage, res: ServerResponse) => void): void {
     server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => {
       socket.on('error', () => socket.destroy());
+      // A server made without DataRequest has lost this request's body by now.
+      if (!(req instanceof DataRequest)) {
+        socket.destroy();
+        return;
+      }
       const res = new ServerResponse(req);
       // Node reads no HTTP from here on.
       res.shouldKeepAlive = false;
@@ -59,8 +66,9 @@ export class Upgrades {
   /** The upstream has agreed. */
   join(req: IncomingMessage, upstream: Duplex, answerHead: string): void {
     const asked = this.#asked.get(req);
-    if (asked === undefined) {
+    if (asked === undefined || this.#closed) {
       upstream.destroy();
+      asked?.socket.destroy();
       return;
     }
     const { socket, head, res } = asked;
@@ -74,7 +82,8 @@ export class Upgrades {
 
   /** For the end of the server: its sockets would keep it open. */
   close(): void {
-    for (const socket of this.#open) (socket as Socket).destroySoon();
+    this.#closed = true;
+    for (const socket of this.#open) socket.destroySoon();
   }
 
   #link(from: Socket, to: Socket): void {
@@ -90,8 +99,8 @@ export class Upgrades {
 }
 
 /** The head of the upstream's 101, as it goes to the client. */
-export function switchingHead(headers: Record<string, string | string[]>, protocol: string): string {
-  let head = `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${protocol}\r\n`;
+export function switchingHead(headers: AnswerHeaders): string {
+  let head = 'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n';
   for (const [name, value] of Object.entries(headers)) {
     for (const one of Array.isArray(value) ? value : [value]) head += `${name}: ${one}\r\n`;
   }

@@ -67,7 +67,12 @@ function sendAnswer(exchange: Exchange, reply: Extract<Reply, { kind: 'answer' }
 }
 
 /** After these the connection is not used again: its rest is unwanted, or cannot be trusted to be what it seems. */
-const closing: ReadonlySet<ProblemCode> = new Set(['body_too_large', 'request_invalid', 'not_supported']);
+const closing: ReadonlySet<ProblemCode> = new Set([
+  'body_too_large',
+  'body_incomplete',
+  'request_invalid',
+  'not_supported',
+]);
 /** Milliseconds that the rest of an unwanted body is read and thrown away, so that the client gets to see the answer. */
 const lingerMs = 1_000;
 

@@ -10,7 +10,7 @@ import { passDone } from '../events.ts';
 import type { ProxyDeps } from './deps.ts';
 import { Exchange } from './exchange.ts';
 import { handle } from './handle.ts';
-import { registerPassThrough } from './pass-through.ts';
+import { passThroughServerOptions, registerPassThrough } from './pass-through.ts';
 import { send } from './reply.ts';
 
 declare module 'fastify' {
@@ -20,16 +20,12 @@ declare module 'fastify' {
   }
 }
 
-/** Milliseconds for a client to send its whole request; Node's default is none once Fastify is used. */
-const requestTimeoutMs = 60_000;
 const usableRequestId = /^[\w.:@/+=-]{1,128}$/;
 
 /** The data port: guarded requests are taken here, all others pass through. */
 export async function createProxyServer(deps: ProxyDeps): Promise<FastifyInstance> {
   const app = fastify({
-    genReqId: requestIdOf,
-    requestIdHeader: false,
-    requestTimeout: requestTimeoutMs,
+    ...passThroughServerOptions(requestIdOf),
     forceCloseConnections: 'idle',
     clientErrorHandler: refuseUnreadable,
   });

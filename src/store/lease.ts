@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { OncegateError } from '../errors.ts';
 import type { Store } from './store.ts';
 
 /**
@@ -23,6 +24,7 @@ export class Lease {
   #instance: string | null = null;
   #monotonicMs = 0;
   #wallMs = 0;
+  #closed = false;
 
   constructor(store: Store, leaseMs: number, clock: Clock = systemClock) {
     this.#store = store;
@@ -60,8 +62,9 @@ export class Lease {
     return 'opened';
   }
 
-  /** At a clean stop: nothing of ours may start any more. */
+  /** At a clean stop: nothing of ours may start any more, also when a renewal is still under way. */
   async close(): Promise<void> {
+    this.#closed = true;
     const instance = this.#instance;
     this.#instance = null;
     if (instance !== null) await this.#store.closeLease(instance);
@@ -69,10 +72,12 @@ export class Lease {
 
   async #open(): Promise<void> {
     this.#instance = null;
+    if (this.#closed) throw new OncegateError('store_unavailable', 'the lease was closed');
     const monotonicMs = this.#clock.monotonicMs();
     const wallMs = this.#clock.wallMs();
     const instance = randomUUID();
     await this.#store.openLease(instance, this.#leaseMs);
+    if (this.#closed) return;
     this.#monotonicMs = monotonicMs;
     this.#wallMs = wallMs;
     this.#instance = instance;

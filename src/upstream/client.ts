@@ -109,7 +109,8 @@ export class UpstreamClient implements CallOwner {
   async destroy(): Promise<void> {
     this.#closing ??= Promise.resolve();
     const reason = new UpstreamFault('client_closed', 'the upstream client was destroyed');
-    for (const call of this.#live) call.abort(reason);
+    // Backwards: each abort takes its call out of the list and puts the last one in its place.
+    for (let i = this.#live.length - 1; i >= 0; i--) this.#live[i]?.abort(reason);
     await this.#pool.destroy();
   }
 

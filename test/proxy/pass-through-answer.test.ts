@@ -112,7 +112,7 @@ t.test('answers keep their status, headers and bytes', async (t) => {
     [{ 'content-type': 'application/json' }, Buffer.from('{"n": 9007199254740993}'), 200],
     [{ 'content-type': 'text/plain', 'content-encoding': 'gzip', etag: 'W/"1"' }, zipped, 206],
     [
-      { 'set-cookie': ['a=1; Path=/', 'b=2'], link: ['</a>', '</b>'], 'content-type': 'x/y' },
+      { 'set-cookie': ['a=1; Path=/', 'b=2'], link: '</a>, </b>', 'content-type': 'x/y' },
       Buffer.from('c'),
       404,
     ],
@@ -193,6 +193,29 @@ t.test('what the upstream says about its own connection, and to us, stays here',
     );
     t.match(answer, `x-request-id: request-${number}\r\n`);
     t.match(answer, 'content-disposition: caf\xc3\xa9\r\n', 'bytes of a header survive');
+  }
+});
+
+t.test('fields sent twice, and odd bytes in them', async (t) => {
+  const upstream = await RawUpstream.listen({
+    requested: ({ socket }, _nth, { head }) => {
+      const odd = String.fromCharCode(Number(/x-byte: (\d+)/i.exec(head)?.[1]));
+      socket.write(
+        `HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Type: c/d\r\nX-Odd: <${odd}>\r\nX-Two: 1\r\nX-Two: 2\r\nContent-Length: 2\r\n\r\nok`,
+        'latin1',
+      );
+    },
+  });
+  t.teardown(() => upstream.close());
+  const { url } = await passThrough(t, [target(upstream.origin)]);
+  for (let byte = 0; byte < 256; byte++) {
+    const answer = await ask(url, { method: 'GET', headers: { 'X-Byte': String(byte) } });
+    if (answer.status === 200) {
+      const wanted = ['x-odd', `<${String.fromCharCode(byte)}>`, 'x-two', '1', 'x-two', '2'];
+      const got = answer.rawHeaders.join('\n');
+      if (byte !== 10 && byte !== 13) t.ok(got.includes(wanted.join('\n')), `byte ${byte} survives`);
+      t.ok(got.includes('content-type\na/b\ncontent-type\nc/d'));
+    } else t.ok(answer.status === 502 && (byte < 32 || byte === 127), `byte ${byte} is refused`);
   }
 });
 

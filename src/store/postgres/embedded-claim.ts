@@ -10,7 +10,7 @@ const PREFIX = 'owner-';
 /** sockaddr_un holds 103 bytes on macOS, 107 on Linux. */
 const MAX_SOCKET_PATH_BYTES = 103;
 
-export interface Claim {
+interface Claim {
   release(): void;
 }
 

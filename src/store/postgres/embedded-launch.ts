@@ -26,13 +26,13 @@ const baseSettings = {
   log_error_verbosity: 'terse', // DETAIL holds key values
 };
 
-export interface Launch {
+interface Launch {
   readonly port: number;
   readonly user: ServerUser;
   readonly settings: Readonly<Record<string, string>>;
 }
 
-export interface Launched extends Postmaster {
+interface Launched extends Postmaster {
   /** The end of what this server wrote to its log, for an error message. */
   readonly said: () => string;
 }

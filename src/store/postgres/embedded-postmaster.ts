@@ -47,7 +47,7 @@ export function lastPort(cluster: Cluster): number {
 }
 
 /** Alive and of this directory: a recycled pid has another command line, a zombie has none. */
-export function isServing(cluster: Cluster, pid: number): boolean {
+function isServing(cluster: Cluster, pid: number): boolean {
   return commandLine(pid).includes(` -D ${cluster.dataDir} `);
 }
 

@@ -133,10 +133,8 @@ async function answers(cluster: Cluster, port: number): Promise<boolean> {
     await query(urlOf(cluster, port, 'oncegate'), PING);
     return true;
   } catch (error) {
-    const { code } = error as { code?: unknown };
-    if (code === '3D000') await query(urlOf(cluster, port, 'postgres'), CREATE_DATABASE);
-    if (code === '28P01')
-      throw new OncegateError('embedded_failed', 'the embedded PostgreSQL refuses its password');
+    const isMissing = (error as { code?: unknown }).code === '3D000';
+    if (isMissing) await query(urlOf(cluster, port, 'postgres'), CREATE_DATABASE).catch(() => {});
     return false;
   }
 }

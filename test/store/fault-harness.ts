@@ -1,0 +1,55 @@
+import type { Test } from 'tap';
+import type { PostgresStore } from '../../src/store/postgres/postgres.ts';
+import { serverMessage, type TcpProxy, type Trap, tcpProxy } from '../helpers/tcp-proxy.ts';
+import { type PostgresHarness, postgresHarness } from './postgres-harness.ts';
+
+/** A beginning of each statement that no other has. */
+export const texts = {
+  reserve: 'INSERT INTO oncegate.record',
+  takeOver: 'attempt = $6::uuid',
+  settle: 'state = item.state::oncegate.state',
+  confirm: 'SET attempt = record.attempt',
+  read: 'octet_length(record.body) <=',
+} as const;
+
+export type Sent = keyof typeof texts;
+
+export interface Faults extends PostgresHarness {
+  readonly proxy: TcpProxy;
+  /** Goes through the proxy; what the other two do arrives always. */
+  readonly shaky: PostgresStore;
+  /** How many of each statement have left, or tried to. */
+  readonly sent: Record<Sent, number>;
+  /** The statement never reaches the server. */
+  loseStatement(which: Sent): Trap;
+  /** The statement is carried out and committed; its answer never arrives. By the command tag. */
+  loseAnswer(tag: 'INSERT' | 'UPDATE' | 'SELECT'): Trap;
+  /** On its way until `release()`, which may be long after its sender has given up. */
+  delayStatement(which: Sent): Trap;
+}
+
+/** Short enough for tests, long enough for a slow machine; connecting is left as it is. */
+const timeouts = { reserveMs: 600, settleMs: 600, leaseMs: 600, loopMs: 600, queueMs: 500 };
+
+export async function faultHarness(t: Test): Promise<Faults> {
+  const harness = await postgresHarness(t);
+  const { hostname, port } = new URL(harness.url);
+  const proxy = await tcpProxy(t, { host: hostname, port: Number(port) });
+  const shaky = harness.another({ url: proxy.through(harness.url), timeouts });
+  const sent: Record<Sent, number> = { reserve: 0, takeOver: 0, settle: 0, confirm: 0, read: 0 };
+  // Never matches: it only looks at what passes.
+  const count = (chunk: Buffer): boolean => {
+    for (const [which, text] of Object.entries(texts)) if (chunk.includes(text)) sent[which as Sent] += 1;
+    return false;
+  };
+  proxy.onceClientSends(count, 'hold');
+  return {
+    ...harness,
+    proxy,
+    shaky,
+    sent,
+    loseStatement: (which) => proxy.onceClientSends(texts[which], 'cut-before'),
+    loseAnswer: (tag) => proxy.onceServerSends(serverMessage('C', tag), 'cut-before'),
+    delayStatement: (which) => proxy.onceClientSends(texts[which], 'hold'),
+  };
+}
