@@ -106,7 +106,8 @@ async function finish(
   clients: Clients,
   maxMs: number,
 ): Promise<void> {
-  const answered = Promise.all([data.close(), attempts.idle()]);
+  // In this order: a request that is still being read has no attempt yet, and its client may leave.
+  const answered = data.close().then(() => attempts.idle());
   const timer = setTimeout(() => {
     void clients.destroy();
     data.server.closeAllConnections();
@@ -122,7 +123,7 @@ function startLoops(config: Config, { store, lease, attempts }: ProxyDeps): Loop
   const sweeper = new Sweeper({
     store,
     lease,
-    isKnown: (attempt) => attempts.get(attempt) !== undefined,
+    attempts,
     leaseMs: config.leaseMs,
     nowMs: () => performance.now(),
   });

@@ -20,7 +20,7 @@ export type StoreConfig =
   | { readonly kind: 'none' };
 
 /** A policy whose upstream may still lack its origin. */
-export type PolicyRule = Omit<Policy, 'upstream'> & {
+type PolicyRule = Omit<Policy, 'upstream'> & {
   readonly upstream: Omit<UpstreamTarget, 'origin'> & { readonly origin: string | null };
 };
 

@@ -12,7 +12,8 @@ const table = {
   key_missing: {
     status: 400,
     title: 'Idempotency key missing',
-    detail: 'Send an Idempotency-Key header with a value that is unique to this operation, and the same value on each retry.',
+    detail:
+      'Send an Idempotency-Key header with a value that is unique to this operation, and the same value on each retry.',
     retryable: false,
   },
   key_invalid: {
@@ -24,7 +25,8 @@ const table = {
   tenant_missing: {
     status: 401,
     title: 'Tenant missing',
-    detail: 'This service needs to know the tenant of each guarded request; the header that names it was absent or empty.',
+    detail:
+      'This service needs to know the tenant of each guarded request; the header that names it was absent or empty.',
     retryable: false,
   },
   request_invalid: {
@@ -72,13 +74,15 @@ const table = {
   response_not_retained: {
     status: 409,
     title: 'Response not retained',
-    detail: 'The request with this key ran to completion, but its answer was too large to keep. It will not run again.',
+    detail:
+      'The request with this key ran to completion, but its answer was too large to keep. It will not run again.',
     retryable: false,
   },
   in_progress: {
     status: 409,
     title: 'Request in progress',
-    detail: 'A request with this key is still running. Retry with the same key after the time in Retry-After.',
+    detail:
+      'A request with this key is still running. Retry with the same key after the time in Retry-After.',
     retryable: true,
   },
   outcome_unknown: {
@@ -97,19 +101,22 @@ const table = {
   upstream_timeout: {
     status: 504,
     title: 'Upstream timed out',
-    detail: 'The request was sent and no complete answer came in time. Its outcome is unknown; it will not run again.',
+    detail:
+      'The request was sent and no complete answer came in time. Its outcome is unknown; it will not run again.',
     retryable: false,
   },
   upstream_failed: {
     status: 502,
     title: 'Upstream failed',
-    detail: 'The request was sent and the connection broke before a complete answer. Its outcome is unknown; it will not run again.',
+    detail:
+      'The request was sent and the connection broke before a complete answer. Its outcome is unknown; it will not run again.',
     retryable: false,
   },
   answer_unsaved: {
     status: 503,
     title: 'Answer not saved yet',
-    detail: 'The request ran, but its answer could not be saved yet. Retry with the same key: it will give the answer and not run again.',
+    detail:
+      'The request ran, but its answer could not be saved yet. Retry with the same key: it will give the answer and not run again.',
     retryable: true,
   },
 } as const satisfies Record<string, Row>;
@@ -161,7 +168,13 @@ export function problemReply(code: ProblemCode, facts: ProblemFacts): ProblemRep
 
 type Headers = ProblemReply['headers'];
 
-function ietfReply(code: ProblemCode, row: Row, detail: string, headers: Headers, facts: ProblemFacts): ProblemReply {
+function ietfReply(
+  code: ProblemCode,
+  row: Row,
+  detail: string,
+  headers: Headers,
+  facts: ProblemFacts,
+): ProblemReply {
   const status = facts.status ?? row.status;
   const body = JSON.stringify({
     type: `urn:oncegate:problem:${code}`,
@@ -176,7 +189,13 @@ function ietfReply(code: ProblemCode, row: Row, detail: string, headers: Headers
 }
 
 /** Stripe answers a reused key with 400, not 422, and names a key in use. */
-function stripeReply(code: ProblemCode, row: Row, detail: string, headers: Headers, facts: ProblemFacts): ProblemReply {
+function stripeReply(
+  code: ProblemCode,
+  row: Row,
+  detail: string,
+  headers: Headers,
+  facts: ProblemFacts,
+): ProblemReply {
   const status = code === 'key_reused' ? 400 : (facts.status ?? row.status);
   const body = JSON.stringify({
     error: {

@@ -15,7 +15,12 @@ export type Ending =
   /** Request-start never happened (or we aborted in it): zero bytes left, the upstream provably did not run. */
   | { readonly kind: 'not_started'; readonly error: Error }
   /** Bytes may have left and no complete answer came. `status` where the head was seen. */
-  | { readonly kind: 'broken'; readonly status: number | null; readonly timedOut: boolean; readonly error: Error }
+  | {
+      readonly kind: 'broken';
+      readonly status: number | null;
+      readonly timedOut: boolean;
+      readonly error: Error;
+    }
   | {
       readonly kind: 'answered';
       readonly status: number;
@@ -48,7 +53,8 @@ function settleAnswer(ending: Extract<Ending, { kind: 'answered' }>, table: Outc
     case 'unknown':
       return 'unknown';
   }
-  const outcome = table.overrides[ending.status] ?? presetOutcome(table.preset, ending.status, ending.hasRetryAfter);
+  const outcome =
+    table.overrides[ending.status] ?? presetOutcome(table.preset, ending.status, ending.hasRetryAfter);
   // A body that only a close ended may be cut: payments never calls that an answer.
   if (outcome === 'store' && ending.closeFramed && table.preset === 'payments') return 'unknown';
   return outcome;

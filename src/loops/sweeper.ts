@@ -1,13 +1,13 @@
 import { recordSwept } from '../events.ts';
 import type { Lease } from '../store/lease.ts';
-import type { Store } from '../store/store.ts';
+import type { Held, Store } from '../store/store.ts';
 import type { Counts } from './loop.ts';
 
 export interface SweeperDeps {
   readonly store: Store;
   readonly lease: Lease;
-  /** Whether this process still works on an attempt. */
-  readonly isKnown: (attempt: string) => boolean;
+  /** The attempts that this process works on, or cannot rule out to have sent. */
+  readonly attempts: { readonly size: number; isKnown(attempt: string): boolean };
   readonly leaseMs: number;
   readonly nowMs: () => number;
 }
@@ -30,7 +30,7 @@ export class Sweeper {
 
   async runOnce(signal: AbortSignal): Promise<Counts> {
     try {
-      const released = await this.#releaseOrphans();
+      const released = await this.#releaseOrphans(signal);
       if (signal.aborted || this.#deps.nowMs() < this.#quietUntilMs) return { released, swept: 0 };
       const swept = await this.#deps.store.sweep(sweepLimit);
       for (const record of swept) recordSwept.publish(record);
@@ -42,26 +42,41 @@ export class Sweeper {
   }
 
   /** Reserved for us by a statement whose answer we never saw: nobody forwarded them, so they may run again. */
-  async #releaseOrphans(): Promise<number> {
-    const { store, lease, isKnown } = this.#deps;
+  async #releaseOrphans(signal: AbortSignal): Promise<number> {
+    const { store, lease } = this.#deps;
     const instance = lease.current();
     if (instance === null) return 0;
-    const held = await store.listInProgress(instance, sweepLimit);
-    const orphans = held.filter((one) => !isKnown(one.attempt));
-    const releases = orphans.map(({ scope, key, attempt }) => {
-      const error = 'reserved but never forwarded';
-      return store.releaseIfHeld({
-        scope,
-        key,
-        attempt,
-        status: null,
-        error,
-        retentionMs: orphanRetentionMs,
-      });
-    });
-    await Promise.all(releases);
+    const orphans = await this.#findOrphans(instance);
+    if (orphans.length === 0) return 0;
+    const error = 'reserved but never forwarded';
+    const releases = orphans.map((held) =>
+      store.releaseIfHeld({ ...held, status: null, error, retentionMs: orphanRetentionMs }),
+    );
+    // They are repeated for as long as the store is away, which a stop must not wait for.
+    await Promise.race([Promise.all(releases), aborted(signal)]);
     return orphans.length;
   }
+
+  /**
+   * Listed twice. An attempt may be settled, as unknown for instance, and leave the table after the first list was read
+   * and before we look: it would seem never sent, and be released. What is not known now and in progress still was not.
+   */
+  async #findOrphans(instance: string): Promise<readonly Held[]> {
+    const { store, attempts } = this.#deps;
+    // Our running ones must not crowd out the others.
+    const list = () => store.listInProgress(instance, attempts.size + sweepLimit);
+    const suspects = (await list()).filter(({ attempt }) => !attempts.isKnown(attempt));
+    if (suspects.length === 0) return [];
+    const still = new Set((await list()).map(({ attempt }) => attempt));
+    return suspects.filter(({ attempt }) => still.has(attempt));
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 }
 
 /** A day, like the default retention: a client that was told 503 has long retried by then. */

@@ -5,10 +5,27 @@ import type { Reply } from './reply.ts';
 export class Attempt {
   readonly id = randomUUID();
   readonly instance: string;
+  /** Milliseconds from its opening after which it must not be sent any more: the sweeper may have called it unknown. */
+  readonly deadlineMs: number;
+  readonly #openedMs = performance.now();
+  readonly #openedWallMs = Date.now();
   #waiters: ((reply: Reply) => void)[] | null = null;
+  #isConcluded = false;
 
-  constructor(instance: string) {
+  constructor(instance: string, deadlineMs: number) {
     this.instance = instance;
+    this.deadlineMs = deadlineMs;
+  }
+
+  /** By the clock that ran further, as for the lease: monotonic time stands still while a machine is suspended. */
+  get isOver(): boolean {
+    const elapsedMs = Math.max(performance.now() - this.#openedMs, Date.now() - this.#openedWallMs);
+    return elapsedMs >= this.deadlineMs;
+  }
+
+  /** true: who asks now has to look at the record. It may still be unsaved. */
+  get isConcluded(): boolean {
+    return this.#isConcluded;
   }
 
   /** What those who asked for the same key meanwhile are told. */
@@ -20,6 +37,7 @@ export class Attempt {
   }
 
   conclude(others: Reply): void {
+    this.#isConcluded = true;
     if (this.#waiters === null) return;
     for (const resolve of this.#waiters) resolve(others);
     this.#waiters = null;
@@ -27,19 +45,21 @@ export class Attempt {
 }
 
 /**
- * The attempts of this process. A record of ours that is in progress and not in here was never dispatched: so an
+ * The attempts of this process. A record of ours that is in progress and not known here was never dispatched: so an
  * attempt enters before its reservation is sent and leaves only when the store has answered its settlement.
  */
 export class Attempts {
   readonly #running = new Map<string, Attempt>();
+  readonly #unsettled = new Set<string>();
   readonly #whenIdle: (() => void)[] = [];
 
-  open(instance: string): Attempt {
-    const attempt = new Attempt(instance);
+  open(instance: string, deadlineMs: number): Attempt {
+    const attempt = new Attempt(instance, deadlineMs);
     this.#running.set(attempt.id, attempt);
     return attempt;
   }
 
+  /** Settled, or provably never sent. */
   close(attempt: Attempt): void {
     this.#running.delete(attempt.id);
     if (this.#running.size > 0) return;
@@ -50,13 +70,23 @@ export class Attempts {
     return this.#running.get(id);
   }
 
+  /** Over here, but the store never took its settlement. It may have run: the sweeper must not release its record. */
+  leaveUnsettled(attempt: Attempt): void {
+    this.#unsettled.add(attempt.id);
+    this.close(attempt);
+  }
+
+  isKnown(id: string): boolean {
+    return this.#running.has(id) || this.#unsettled.has(id);
+  }
+
   get size(): number {
     return this.#running.size;
   }
 
   /** At the end of a drain: nobody waits for these any longer. */
   abandon(): void {
-    for (const attempt of this.#running.values()) this.close(attempt);
+    for (const attempt of this.#running.values()) this.leaveUnsettled(attempt);
   }
 
   async idle(): Promise<void> {

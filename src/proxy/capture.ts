@@ -16,11 +16,12 @@ export type Captured =
   | { readonly kind: 'large'; readonly ending: Ending; readonly head: AnswerHead };
 
 /** Milliseconds without the client taking a byte, after which the rest is read and thrown away. */
-const stallMs = 30_000;
+const defaultStallMs = 30_000;
 
 /** Holds an answer until it is settled. One that is too large is handed on in pieces, after it was settled. */
 export class Capture implements AnswerSink {
   readonly #limitBytes: number;
+  readonly #stallMs: number;
   readonly #resolve: (captured: Captured) => void;
   readonly captured: Promise<Captured>;
   #call: UpstreamCall | null = null;
@@ -34,8 +35,9 @@ export class Capture implements AnswerSink {
   #streamed: (() => void) | null = null;
   #stall: NodeJS.Timeout | null = null;
 
-  constructor(limitBytes: number) {
+  constructor(limitBytes: number, stallMs = defaultStallMs) {
     this.#limitBytes = limitBytes;
+    this.#stallMs = stallMs;
     let resolve: (captured: Captured) => void = () => {};
     this.captured = new Promise((give) => {
       resolve = give;
@@ -126,7 +128,7 @@ export class Capture implements AnswerSink {
 
   #watch(res: ServerResponse): void {
     this.#unwatch();
-    this.#stall = setTimeout(() => res.destroy(), stallMs);
+    this.#stall = setTimeout(() => res.destroy(), this.#stallMs);
   }
 
   #unwatch(): void {

@@ -32,9 +32,7 @@ export async function complete(
   exchange.outcome = outcome;
   if (captured.ending.kind !== 'answered') exchange.error = captured.ending.error;
   const settling = write(deps, exchange, { wanted, attempt, captured, outcome });
-  // Until the store has answered the attempt stays known, or the sweeper would take its record for one never sent.
-  const settled = settling.finally(() => deps.attempts.close(attempt));
-  const result = await within(settled, unsavedMs);
+  const result = await within(closing(deps, attempt, settling), unsavedMs);
   if (result.kind === 'settled') return conclusionOf(exchange, forwarded, outcome, result.retainUntilMs);
   capture.discard();
   if (result.kind === 'unconfirmed') {
@@ -60,8 +58,7 @@ export async function giveUp(
   const reply: Reply = { kind: 'problem', code: 'upstream_failed' };
   const error = `fault in oncegate: ${exchange.error?.message ?? 'none given'}`;
   const doubt = { scope: wanted.scope, key: wanted.key, attempt: attempt.id, status: null, error };
-  const settled = deps.store.markUnknownIfHeld(doubt).finally(() => deps.attempts.close(attempt));
-  await within(settled, unsavedMs);
+  await within(closing(deps, attempt, deps.store.markUnknownIfHeld(doubt)), unsavedMs);
   exchange.outcome = 'unknown';
   attempt.conclude(reply);
   return reply;
@@ -89,6 +86,18 @@ function write(deps: ProxyDeps, exchange: Exchange, settling: Settling): Promise
   const error = ending.kind === 'answered' ? `upstream answered ${ending.status}` : describe(ending.error);
   if (outcome === 'release') return deps.store.releaseIfHeld({ ...held, status, error, retentionMs });
   return deps.store.markUnknownIfHeld({ ...held, status, error });
+}
+
+/** Until the store has answered the attempt stays known, or the sweeper would take its record for one never sent. */
+async function closing(
+  { attempts }: ProxyDeps,
+  attempt: Attempt,
+  settling: Promise<SettleResult>,
+): Promise<SettleResult> {
+  const result = await settling;
+  if (result.kind === 'unconfirmed') attempts.leaveUnsettled(attempt);
+  else attempts.close(attempt);
+  return result;
 }
 
 function describe(error: Error): string {

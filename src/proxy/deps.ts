@@ -8,7 +8,7 @@ import type { Attempts } from './attempts.ts';
 import type { Waiters } from './waiters.ts';
 
 /** Settings that make a key's identity, and its form. */
-export interface Identity {
+interface Identity {
   readonly keySources: readonly string[];
   readonly keyLimits: KeyLimits;
   /** Lower-case; null: one tenant for all. */

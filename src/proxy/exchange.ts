@@ -44,6 +44,14 @@ export class Exchange {
     return this.res.destroyed || this.req.socket.destroyed;
   }
 
+  /** Resolves when the client has gone, or has its answer. */
+  get left(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.clientGone) resolve();
+      else this.res.once('close', resolve);
+    });
+  }
+
   /** Publishes the one event of this request. */
   done(): void {
     const { requestId, method, policy, verdict, outcome, id, error, reserveMs, forwardMs, completeMs } = this;

@@ -28,7 +28,7 @@ export async function forward(deps: ProxyDeps, exchange: Exchange, what: Forward
       headers: headersFor(deps, exchange, what),
       body: exchange.body ?? Buffer.alloc(0),
       timeoutMs: upstream.timeoutMs,
-      mayStart: () => deps.lease.mayStart(attempt.instance),
+      mayStart: () => !attempt.isOver && deps.lease.mayStart(attempt.instance),
     },
     capture,
   );

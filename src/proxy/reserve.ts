@@ -31,7 +31,7 @@ export async function claim(deps: ProxyDeps, exchange: Exchange, wanted: Claim):
     exchange.error = new Error('the lease of this instance has lapsed');
     return { kind: 'refuse', code: 'store_unavailable' };
   }
-  const attempt = deps.attempts.open(instance);
+  const attempt = deps.attempts.open(instance, exchange.policy.upstream.timeoutMs + settleGraceMs);
   const claimed = await claimAs(deps, exchange, wanted, attempt);
   // Not ours, or not known to be: the sweeper releases whatever row it may have left behind.
   if (claimed.kind !== 'own') deps.attempts.close(attempt);
@@ -76,7 +76,7 @@ function reservationOf(exchange: Exchange, wanted: Claim, attempt: Attempt): Res
     method: exchange.method,
     path: exchange.path,
     requestId: exchange.requestId,
-    deadlineMs: exchange.policy.upstream.timeoutMs + settleGraceMs,
+    deadlineMs: attempt.deadlineMs,
     abandoned: () => exchange.clientGone,
   };
 }

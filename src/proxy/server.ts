@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { findKey } from '../core/key.ts';
@@ -20,6 +20,9 @@ declare module 'fastify' {
   }
 }
 
+/** The last answer begun, or to be begun, on each connection. */
+const latest = new WeakMap<Socket, ServerResponse>();
+
 const usableRequestId = /^[\w.:@/+=-]{1,128}$/;
 
 /** The data port: guarded requests are taken here, all others pass through. */
@@ -35,6 +38,7 @@ export async function createProxyServer(deps: ProxyDeps): Promise<FastifyInstanc
     deps.policies.all.flatMap((policy) => (policy.mode === 'enforce' ? policy.methods : [])),
   );
   app.addHook('onRequest', (request, reply, done) => {
+    latest.set(request.raw.socket, reply.raw);
     if (!take(deps, guardedMethods, request, reply)) done();
   });
   app.decorateRequest('taken', false);
@@ -113,7 +117,10 @@ function requestIdOf(req: { readonly headers: IncomingMessage['headers'] }): str
 
 /** Bytes that are not a request: answered on the bare socket, for there is nothing else. */
 function refuseUnreadable(this: FastifyInstance, error: Error & { code?: string }, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
+  const res = latest.get(socket);
+  // A request before these bytes still runs: what we say now would be taken for its answer, or stand in the midst of it.
+  const isBusy = res !== undefined && !res.writableFinished && (res.req.complete || res.headersSent);
+  if (!socket.writable || error.code === 'ECONNRESET' || isBusy) {
     socket.destroy();
     return;
   }

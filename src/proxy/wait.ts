@@ -18,14 +18,14 @@ export async function waitFor(
   if (waitMs === 0 || !deps.waiters.enter(wanted)) return inProgress;
   try {
     const local = deps.attempts.get(attempt);
-    if (local !== undefined) return (await within(local.concluded(), waitMs)) ?? inProgress;
-    return await waitForOther(deps, exchange, wanted, attempt);
+    if (local === undefined || local.isConcluded) return await waitForOther(deps, exchange, wanted, attempt);
+    return (await within(local.concluded(), waitMs, exchange.left)) ?? inProgress;
   } finally {
     deps.waiters.leave(wanted);
   }
 }
 
-/** The attempt runs in another process: its record tells. */
+/** The attempt runs in another process, or is over here and not yet saved: its record tells. */
 async function waitForOther(
   deps: ProxyDeps,
   exchange: Exchange,
@@ -33,7 +33,10 @@ async function waitForOther(
   attempt: string,
 ): Promise<Reply> {
   const { policy } = exchange;
-  const record = await deps.waiters.settled(wanted, attempt, policy.inFlight.waitMs);
+  const record = await deps.waiters.settled(wanted, attempt, {
+    waitMs: policy.inFlight.waitMs,
+    left: exchange.left,
+  });
   // Somebody else's attempt by now: not what was waited for.
   if (record === null || record.attempt !== attempt) return inProgress;
   const verdict = decide(record, wanted);
@@ -49,12 +52,12 @@ async function waitForOther(
   }
 }
 
-async function within<T>(work: Promise<T>, ms: number): Promise<T | null> {
+async function within<T>(work: Promise<T>, ms: number, left: Promise<void>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {
     timer = setTimeout(resolve, ms, null);
   });
-  const result = await Promise.race([work, late]);
+  const result = await Promise.race([work, late, left.then(() => null)]);
   clearTimeout(timer);
   return result;
 }

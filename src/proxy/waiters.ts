@@ -15,6 +15,12 @@ interface Watched {
   readonly waiters: Set<(record: StoredRecord | null) => void>;
 }
 
+interface Patience {
+  readonly waitMs: number;
+  /** Resolves when nobody is there any more to be told. */
+  readonly left: Promise<void>;
+}
+
 /** Duplicates in flight, waiting for the attempt of another process. They share one poller and never own a key. */
 export class Waiters {
   readonly #store: Store;
@@ -46,8 +52,8 @@ export class Waiters {
     this.#inAll -= 1;
   }
 
-  /** The record once that attempt is no longer in progress; null: still in progress after `waitMs`. */
-  settled(id: RecordId, attempt: string, waitMs: number): Promise<StoredRecord | null> {
+  /** The record once that attempt is no longer in progress; null: still in progress after `waitMs`, or the client left. */
+  settled(id: RecordId, attempt: string, { waitMs, left }: Patience): Promise<StoredRecord | null> {
     return new Promise((resolve) => {
       const name = idOf(id) + attempt;
       const watched = this.#watched.get(name) ?? { id, attempt, waiters: new Set() };
@@ -60,6 +66,7 @@ export class Waiters {
       };
       const timer = setTimeout(settle, waitMs, null);
       watched.waiters.add(settle);
+      void left.then(() => settle(null));
       this.#schedule();
     });
   }

@@ -12,7 +12,7 @@ export interface Clock {
   readonly wallMs: () => number;
 }
 
-export const systemClock: Clock = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
+const systemClock: Clock = { monotonicMs: () => performance.now(), wallMs: () => Date.now() };
 
 /** Share of the lease kept back: nothing starts in it, so that what starts has left before the lease is over. */
 const reserveShare = 0.1;

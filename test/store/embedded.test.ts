@@ -22,6 +22,7 @@ import t from 'tap';
 import { startEmbedded } from '../../src/store/postgres/embedded.ts';
 import { claim } from '../../src/store/postgres/embedded-claim.ts';
 import { clusterIn } from '../../src/store/postgres/embedded-home.ts';
+import { freePort } from '../../src/store/postgres/embedded-launch.ts';
 import { commandLine } from '../../src/store/postgres/embedded-postmaster.ts';
 import { query, serverDir, type Teardown } from '../helpers/postgres.ts';
 
@@ -127,7 +128,7 @@ t.test('a server of our own', async (t) => {
   t.test('is started anew where an adopted one would be on another port', async (t) => {
     const owner = await startOwner(t, dataDir);
     await kill(owner);
-    const port = Number(new URL(owner.url).port) - 1;
+    const port = await freePort(0);
     const server = await startEmbedded({ dataDir, log, port });
     t.teardown(() => server.stop());
     t.not(server.pid, owner.pid);

@@ -2,12 +2,13 @@ import type { Test } from 'tap';
 import type { PostgresStore } from '../../src/store/postgres/postgres.ts';
 import { serverMessage, type TcpProxy, type Trap, tcpProxy } from '../helpers/tcp-proxy.ts';
 import { type PostgresHarness, postgresHarness } from './postgres-harness.ts';
+import { reservation } from './samples.ts';
 
 /** A beginning of each statement that no other has. */
 export const texts = {
   reserve: 'INSERT INTO oncegate.record',
   takeOver: 'attempt = $6::uuid',
-  settle: 'state = item.state::oncegate.state',
+  settle: 'status = item.status',
   confirm: 'SET attempt = record.attempt',
   read: 'octet_length(record.body) <=',
 } as const;
@@ -26,6 +27,10 @@ export interface Faults extends PostgresHarness {
   loseAnswer(tag: 'INSERT' | 'UPDATE' | 'SELECT'): Trap;
   /** On its way until `release()`, which may be long after its sender has given up. */
   delayStatement(which: Sent): Trap;
+  /** Lets a delayed statement arrive whose sender has closed its connection, and waits for the server to be done with it. */
+  deliver(ghost: Trap): Promise<void>;
+  /** Connections are there and nothing has been counted. */
+  reset(): Promise<void>;
 }
 
 /** Short enough for tests, long enough for a slow machine; connecting is left as it is. */
@@ -51,5 +56,25 @@ export async function faultHarness(t: Test): Promise<Faults> {
     loseStatement: (which) => proxy.onceClientSends(texts[which], 'cut-before'),
     loseAnswer: (tag) => proxy.onceServerSends(serverMessage('C', tag), 'cut-before'),
     delayStatement: (which) => proxy.onceClientSends(texts[which], 'hold'),
+    async deliver(ghost) {
+      const { open } = proxy.counts();
+      ghost.release();
+      await until(() => proxy.counts().open < open);
+    },
+    async reset() {
+      // The question asked of each new connection is a SELECT too: it must not fall into a trap.
+      const { scope, key } = reservation();
+      const wanted = { scope, key, attempt: reservation().attempt };
+      await Promise.all([shaky.check(), shaky.check()]);
+      await Promise.all([
+        shaky.markUnknownIfHeld({ ...wanted, status: null, error: '' }),
+        shaky.renewLease(wanted.attempt, 1),
+      ]);
+      for (const which of Object.keys(sent)) sent[which as Sent] = 0;
+    },
   };
+}
+
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 5));
 }

@@ -11,7 +11,7 @@ const PREFIX = 'owner-';
 const MAX_SOCKET_PATH_BYTES = 103;
 
 interface Claim {
-  release(): void;
+  readonly release: () => void;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { statement } from './statement.ts';
 
 /** Larger bodies are read one by one: 256 answers of 1 MB in one result would not fit the driver. */
-export const inlineBodyBytes = 65_536;
+const inlineBodyBytes = 65_536;
 
 const columns = (
   body: string,
