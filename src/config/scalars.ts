@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { isJsonPointer } from '../core/canonical-json.ts';
+import { isJsonPointer } from '../core/json-pointer.ts';
 import { hopByHop } from '../core/response.ts';
 import { patternFault } from '../core/route-pattern.ts';
 import { addressFault, parseAddress } from './address.ts';

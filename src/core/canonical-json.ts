@@ -1,3 +1,6 @@
+import { type Ignored, ignoredBy } from './json-pointer.ts';
+import { type Cursor, readPlain, readString, skipSpace } from './json-token.ts';
+
 /**
  * One spelling for all JSON documents that say the same: members sorted, white space dropped, strings decoded.
  * Numbers keep their spelling, for JSON.parse would merge 12345678901234567890 with …891, two different payments.
@@ -14,30 +17,12 @@ const ignoredMember = '';
 
 const quote = 0x22;
 const comma = 0x2c;
-const dot = 0x2e;
-const zero = 0x30;
-const nine = 0x39;
 const colon = 0x3a;
 const openArray = 0x5b;
-const backslash = 0x5c;
 const openObject = 0x7b;
 const closeObject = 0x7d;
 
-/** What may follow a backslash. JSON.stringify spells the short ones the same way, the others it decodes. */
-const escapes = new Uint8Array(256);
-const short = 1;
-const decoded = 2;
-for (const code of Buffer.from('"\\bfnrt')) escapes[code] = short;
-for (const code of Buffer.from('/u')) escapes[code] = decoded;
-
-const asciiOnly = /^[ -~]*$/;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/** What is ignored at and below one place. Names are spelled as canonical strings, quotes included. */
-interface Ignored {
-  whole: boolean;
-  readonly below: Map<string, Ignored>;
-}
 
 interface Frame {
   /** The byte that ends it. */
@@ -50,11 +35,7 @@ interface Frame {
   name: string;
 }
 
-interface Reading {
-  readonly body: Buffer;
-  /** The body with one character for each byte, so that positions in both are the same. */
-  readonly text: string;
-  at: number;
+interface Reading extends Cursor {
   /** The items of all open containers: one stack, so that none allocates its own. An element has no name. */
   readonly names: string[];
   readonly values: string[];
@@ -208,132 +189,4 @@ function sortMany(r: Reading, base: number, end: number): boolean {
     r.values[base + i] = values[from] as string;
   }
   return true;
-}
-
-function skipSpace(body: Buffer, at: number): number {
-  while (at < body.length) {
-    const code = body[at] as number;
-    if (code > 0x20 || (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09)) break;
-    at++;
-  }
-  return at;
-}
-
-/** The string at `r.at` as JSON.stringify would spell it, quotes included. */
-function readString(r: Reading): string | null {
-  const { body } = r;
-  const start = r.at;
-  let asWritten = true;
-  let at = start + 1;
-  for (; at < body.length; at++) {
-    const code = body[at] as number;
-    if (code === quote) {
-      r.at = at + 1;
-      return asWritten ? r.text.slice(start, r.at) : respell(body.toString('utf8', start, r.at));
-    }
-    if (code < 0x20) return null;
-    if (code === backslash) {
-      const escape = escapes[body[++at] ?? 0];
-      if (escape === 0) return null;
-      if (escape === decoded) asWritten = false;
-    }
-  }
-  return null;
-}
-
-/** Decodes and spells again. A lone surrogate stays an escape, so it equals neither another one nor U+FFFD. */
-function respell(token: string): string | null {
-  try {
-    return spell(JSON.parse(token) as string);
-  } catch {
-    return null;
-  }
-}
-
-function spell(text: string): string {
-  const token = JSON.stringify(text);
-  return asciiOnly.test(token) ? token : Buffer.from(token).toString('latin1');
-}
-
-/** A number, true, false or null: as it is written. */
-function readPlain(r: Reading): string | null {
-  const start = r.at;
-  switch (r.body[start]) {
-    case 0x74:
-      return readWord(r, 'true');
-    case 0x66:
-      return readWord(r, 'false');
-    case 0x6e:
-      return readWord(r, 'null');
-  }
-  r.at = numberEnd(r.body, start);
-  return r.at < 0 ? null : r.text.slice(start, r.at);
-}
-
-function readWord(r: Reading, word: string): string | null {
-  if (!r.text.startsWith(word, r.at)) return null;
-  r.at += word.length;
-  return word;
-}
-
-/** Where the number that starts at `at` ends; -1 if none does. */
-function numberEnd(body: Buffer, at: number): number {
-  if (body[at] === 0x2d) at++;
-  const first = at;
-  at = digitsEnd(body, at);
-  // No digit, or a zero before others.
-  if (at === first || (at - first > 1 && body[first] === zero)) return -1;
-  if (body[at] === dot) {
-    const fraction = ++at;
-    at = digitsEnd(body, at);
-    if (at === fraction) return -1;
-  }
-  if (body[at] === 0x65 || body[at] === 0x45) {
-    at++;
-    if (body[at] === 0x2b || body[at] === 0x2d) at++;
-    const exponent = at;
-    at = digitsEnd(body, at);
-    if (at === exponent) return -1;
-  }
-  return at;
-}
-
-function digitsEnd(body: Buffer, at: number): number {
-  while (at < body.length) {
-    const code = body[at] as number;
-    if (code < zero || code > nine) break;
-    at++;
-  }
-  return at;
-}
-
-const pointerSyntax = /^(?:\/(?:[^/~]|~[01])*)*$/;
-
-/** RFC 6901. The empty pointer is one: it means the whole document. */
-export function isJsonPointer(text: string): boolean {
-  return pointerSyntax.test(text);
-}
-
-const compiled = new WeakMap<readonly string[], Ignored>();
-
-/** Lists come from the config and live as long as it does: each is compiled once. What is no pointer ignores nothing. */
-function ignoredBy(ignore: readonly string[]): Ignored {
-  let root = compiled.get(ignore);
-  if (root !== undefined) return root;
-  root = { whole: false, below: new Map() };
-  for (const pointer of ignore.filter(isJsonPointer)) {
-    let place = root;
-    for (const part of pointer.split('/').slice(1)) {
-      const name = spell(part.replaceAll('~1', '/').replaceAll('~0', '~'));
-      let next = place.below.get(name);
-      if (next === undefined) {
-        next = { whole: false, below: new Map() };
-        place.below.set(name, next);
-      }
-      place = next;
-    }
-    place.whole = true;
-  }
-  compiled.set(ignore, root);
-  return root;
 }

@@ -1,5 +1,9 @@
 import { hash } from 'node:crypto';
+import { canonicalForm } from './canonical-form.ts';
 import { canonicalJson } from './canonical-json.ts';
+import { canonicalMultipart } from './canonical-multipart.ts';
+import { type MediaType, parseMediaType } from './media-type.ts';
+import { byFirst, part, parts } from './parts.ts';
 import type { Fingerprint } from './record.ts';
 
 /** What makes two requests "the same". Header text and target are one character a byte, as Node gives them. */
@@ -50,16 +54,6 @@ export function ruleId(rule: FingerprintRule): string {
   return id;
 }
 
-function part(text: string): string {
-  return `${text.length}:${text}`;
-}
-
-function parts(list: readonly string[]): string {
-  let text = `${list.length};`;
-  for (const item of list) text += part(item);
-  return text;
-}
-
 /** One-shot hashing to a string is three times faster than asking for a Buffer. */
 function sha256(text: string): Buffer {
   return Buffer.from(hash('sha256', text, 'binary'), 'binary');
@@ -87,12 +81,6 @@ function pickHeaders(rawHeaders: readonly string[]): Picked {
     }
   }
   return { conditions: parts(conditions.sort(byFirst).flat()), types, encodings };
-}
-
-/** For stable sorts: what is equal stays in its order. */
-function byFirst(a: readonly [string, ...unknown[]], b: readonly [string, ...unknown[]]): number {
-  if (a[0] === b[0]) return 0;
-  return a[0] < b[0] ? -1 : 1;
 }
 
 /** Media type, content-encoding and body: in canonical form where the body has one, otherwise its raw bytes. */
@@ -136,138 +124,4 @@ function canonicalBody(type: MediaType, body: Buffer, ignore: readonly string[])
 
 function canonical(form: Canonical['form'], text: string | null): Canonical | null {
   return text === null ? null : { form, text };
-}
-
-interface MediaType {
-  readonly essence: string;
-  /** Names and values in turn, sorted by name. */
-  readonly parameters: readonly string[];
-  /** Of multipart: not among the parameters, for clients choose a new one each try. */
-  readonly boundaries: readonly string[];
-}
-
-const token = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
-const essenceSyntax = new RegExp(`^[ \\t]*(${token}/${token})[ \\t]*`);
-const parameterSyntax = new RegExp(
-  `;[ \\t]*(?:(${token})=(?:(${token})|"((?:[^"\\\\]|\\\\.)*)"))?[ \\t]*`,
-  'y',
-);
-
-/** RFC 9110, 8.3.1. null: not a media type. */
-function parseMediaType(value: string): MediaType | null {
-  const start = essenceSyntax.exec(value);
-  if (start === null) return null;
-  const essence = (start[1] as string).toLowerCase();
-  const boundaries: string[] = [];
-  const parameters: [name: string, value: string][] = [];
-  let at = start[0].length;
-  while (at < value.length) {
-    parameterSyntax.lastIndex = at;
-    const match = parameterSyntax.exec(value);
-    if (match === null) return null;
-    at = parameterSyntax.lastIndex;
-    // A semicolon with nothing behind it is allowed.
-    if (match[1] === undefined) continue;
-    const name = match[1].toLowerCase();
-    const text = match[2] ?? (match[3] as string).replace(/\\(.)/g, '$1');
-    if (name === 'boundary' && essence.startsWith('multipart/')) boundaries.push(text);
-    else parameters.push([name, text]);
-  }
-  return { essence, parameters: parameters.sort(byFirst).flat(), boundaries };
-}
-
-/** More than any server reads from a form; bounds the sorting. */
-const maxFields = 4096;
-
-interface Field {
-  sortedBy: string;
-  readonly name: string;
-  /** null: no `=` came; to Rack that is not the empty text. */
-  readonly value: string | null;
-}
-
-/** Fields sorted by decoded name, order kept among equal names. null where parsers may see other fields than we do. */
-function canonicalForm(body: Buffer): string | null {
-  const fields = readFields(body);
-  if (fields === null) return null;
-  // To Rack and PHP `a[]` and `a[][b]` mean "the next one": then the order among all fields of `a` matters.
-  if (fields.some((field) => field.name.includes('[]'))) {
-    for (const field of fields) field.sortedBy = field.name.split('[', 1)[0] as string;
-  }
-  fields.sort((a, b) => (a.sortedBy < b.sortedBy ? -1 : a.sortedBy > b.sortedBy ? 1 : 0));
-  let text = '';
-  for (const { name, value } of fields) text += value === null ? `${part(name)}-` : part(name) + part(value);
-  return text;
-}
-
-/** Decodes to bytes, whatever the charset. Empty fields are none, as to every server. */
-function readFields(body: Buffer): Field[] | null {
-  const decoded = Buffer.allocUnsafe(body.length);
-  const ends: number[] = [];
-  let to = 0;
-  let start = 0;
-  let nameEnd = -1;
-  for (let at = 0; at <= body.length; at++) {
-    // The end of the body ends a field just as `&` does.
-    const code = at < body.length ? (body[at] as number) : 0x26;
-    if (code === 0x26) {
-      if (to > start || nameEnd !== -1) ends.push(start, nameEnd, to);
-      if (ends.length > 3 * maxFields) return null;
-      start = to;
-      nameEnd = -1;
-    } else if (code === 0x3d && nameEnd === -1) {
-      nameEnd = to;
-    } else if (code === 0x25) {
-      const byte = hexByte(body, at + 1);
-      if (byte === -1) return null;
-      decoded[to++] = byte;
-      at += 2;
-    } else {
-      // No encoder leaves these as they are. Some parsers also split at `;`.
-      if (code <= 0x20 || code >= 0x7f || code === 0x3b) return null;
-      decoded[to++] = code === 0x2b ? 0x20 : code;
-    }
-  }
-  const text = decoded.toString('latin1', 0, to);
-  const fields: Field[] = [];
-  for (let i = 0; i < ends.length; i += 3) {
-    const [from, middle, end] = [ends[i] as number, ends[i + 1] as number, ends[i + 2] as number];
-    const name = text.slice(from, middle === -1 ? end : middle);
-    fields.push({ sortedBy: name, name, value: middle === -1 ? null : text.slice(middle, end) });
-  }
-  return fields;
-}
-
-/** The byte that two hexadecimal digits say, or -1. */
-function hexByte(body: Buffer, at: number): number {
-  const high = hexDigit(body[at]);
-  const low = hexDigit(body[at + 1]);
-  return high === -1 || low === -1 ? -1 : high * 16 + low;
-}
-
-function hexDigit(code = 0): number {
-  if (code >= 0x30 && code <= 0x39) return code - 0x30;
-  const lower = code | 0x20;
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
-}
-
-/**
- * What stands between the delimiters: preamble, parts, epilogue (RFC 2046, 5.1.1). null where a lenient reader could see
- * other parts. The boundary of a multipart inside a part is left as it is.
- */
-function canonicalMultipart(body: Buffer, boundary: string): string | null {
-  const text = body.toString('latin1');
-  const delimiter = `\r\n--${boundary}`;
-  // The first delimiter needs no line before it.
-  let end = text.startsWith(delimiter.slice(2)) ? -2 : text.indexOf(delimiter);
-  if (boundary === '' || end === -1) return null;
-  let pieces = part(text.slice(0, Math.max(end, 0)));
-  for (;;) {
-    const after = end + delimiter.length;
-    if (text.startsWith('--', after)) return pieces + part(text.slice(after + 2));
-    if (!text.startsWith('\r\n', after)) return null;
-    end = text.indexOf(delimiter, after + 2);
-    if (end === -1) return null;
-    pieces += part(text.slice(after + 2, end));
-  }
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { findKey } from '../core/key.ts';
@@ -7,6 +7,7 @@ import { problemReply } from '../core/problem.ts';
 import { ambiguousPath, type FramingFault, framingFault } from '../core/request.ts';
 import { isGuarded } from '../core/routes.ts';
 import { passDone } from '../events.ts';
+import { Connections } from './connections.ts';
 import type { ProxyDeps } from './deps.ts';
 import { Exchange } from './exchange.ts';
 import { handle } from './handle.ts';
@@ -20,9 +21,6 @@ declare module 'fastify' {
   }
 }
 
-/** The last answer begun, or to be begun, on each connection. */
-const latest = new WeakMap<Socket, ServerResponse>();
-
 const usableRequestId = /^[\w.:@/+=-]{1,128}$/;
 
 /** The data port: guarded requests are taken here, all others pass through. */
@@ -30,7 +28,16 @@ export async function createProxyServer(deps: ProxyDeps): Promise<FastifyInstanc
   const app = fastify({
     ...passThroughServerOptions(requestIdOf),
     forceCloseConnections: 'idle',
-    clientErrorHandler: refuseUnreadable,
+    clientErrorHandler: (error, socket) => {
+      // A request before these bytes still runs: what we say now would be taken for its answer.
+      if (connections.isBusy(socket)) socket.destroy();
+      else refuseUnreadable(error, socket);
+    },
+  });
+  const connections = new Connections(app.server);
+  app.addHook('preClose', (done) => {
+    connections.endAfterAnswers();
+    done();
   });
   // 0: no limit on the count, which would hide a key behind 2,000 small headers; 16 kB stays the limit.
   app.server.maxHeadersCount = 0;
@@ -38,7 +45,7 @@ export async function createProxyServer(deps: ProxyDeps): Promise<FastifyInstanc
     deps.policies.all.flatMap((policy) => (policy.mode === 'enforce' ? policy.methods : [])),
   );
   app.addHook('onRequest', (request, reply, done) => {
-    latest.set(request.raw.socket, reply.raw);
+    connections.expect(reply.raw);
     if (!take(deps, guardedMethods, request, reply)) done();
   });
   app.decorateRequest('taken', false);
@@ -116,11 +123,8 @@ function requestIdOf(req: { readonly headers: IncomingMessage['headers'] }): str
 }
 
 /** Bytes that are not a request: answered on the bare socket, for there is nothing else. */
-function refuseUnreadable(this: FastifyInstance, error: Error & { code?: string }, socket: Socket): void {
-  const res = latest.get(socket);
-  // A request before these bytes still runs: what we say now would be taken for its answer, or stand in the midst of it.
-  const isBusy = res !== undefined && !res.writableFinished && (res.req.complete || res.headersSent);
-  if (!socket.writable || error.code === 'ECONNRESET' || isBusy) {
+function refuseUnreadable(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
   }

@@ -2,7 +2,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
-import { canonicalJson, isJsonPointer } from '../../src/core/canonical-json.ts';
+import { canonicalJson } from '../../src/core/canonical-json.ts';
+import { isJsonPointer } from '../../src/core/json-pointer.ts';
 
 /** As readable text: the canonical form itself has one character for each byte of UTF-8. */
 function canonical(text: string | Buffer, ...ignore: string[]): string | null {

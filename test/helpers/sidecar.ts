@@ -17,6 +17,8 @@ export interface SidecarOptions {
   readonly upstream: string;
   /** More YAML, at the top level. */
   readonly config?: string;
+  /** Of a process of its own: beats the config. */
+  readonly env?: NodeJS.ProcessEnv;
 }
 
 export interface Sidecar extends Running {
@@ -70,7 +72,13 @@ export async function sidecarProcess(t: Teardown, options: SidecarOptions): Prom
     process.execPath,
     ['--import=tsx', 'src/cli/oncegate.ts', 'serve', options.upstream, ...where],
     {
-      env: { ...process.env, ...quickDrain, DATABASE_URL: databaseUrl, ONCEGATE_STORE_MIGRATE: 'auto' },
+      env: {
+        ...process.env,
+        ...quickDrain,
+        DATABASE_URL: databaseUrl,
+        ONCEGATE_STORE_MIGRATE: 'auto',
+        ...options.env,
+      },
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   );

@@ -15,7 +15,7 @@ export interface Harness {
   readonly stores: readonly [Store, Store];
   /** One more on the same data, for a test that closes it; the harness closes it too. */
   another(): Store;
-  /** Moves the end of a record's retention, or its deadline, by the store's own clock; negative is the past. */
+  /** Moves the end of a record's retention, or its deadline and reservation, by the store's own clock; negative is the past. */
   moveTimes(id: RecordId, fromNow: { retainUntilMs?: number; deadlineMs?: number }): Promise<void>;
   /** The lease ends as if it had not been renewed. */
   endLease(instance: string): Promise<void>;

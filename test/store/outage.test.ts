@@ -128,6 +128,30 @@ t.test(
   },
 );
 
+t.test(
+  'a completion whose wait was cancelled is visible, and yet not settled before a write is acknowledged',
+  async (t) => {
+    const { another, query, stores } = harness;
+    const store = another({ timeouts: { settleMs: 1_000 } });
+    const wanted = await reserved(store);
+    await loseStandby();
+    let settled = false;
+    const settling = store
+      .completeIfHeld({ ...heldBy(wanted), answer: answer(), retentionMs })
+      .finally(() => {
+        settled = true;
+      });
+    await until(async () => (await waiting()).length === 1);
+    const [first] = await waiting();
+    await query('SELECT pg_cancel_backend($1)', [first]);
+    await until(async () => (await waiting()).some((pid) => pid !== first));
+    t.equal((await recordAt(stores[0], wanted)).state, 'completed');
+    t.notOk(settled);
+    await standbyIsBack();
+    t.equal((await settling).kind, 'settled');
+  },
+);
+
 t.test('a live session turns read-only: unavailable; settlements go through afterwards', async (t) => {
   const { another, stores } = harness;
   const store = another();

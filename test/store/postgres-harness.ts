@@ -38,7 +38,9 @@ export async function postgresHarness(t: Test, server?: { url: string }): Promis
           ms,
         ]);
       if (retainUntilMs !== undefined) await set('retain_until', retainUntilMs);
-      if (deadlineMs !== undefined) await set('deadline', deadlineMs);
+      if (deadlineMs === undefined) return;
+      await set('deadline', deadlineMs);
+      await set('reserved_at', deadlineMs - 60_000);
     },
     async endLease(instance) {
       // Long enough ago for its row to be reaped as well.
