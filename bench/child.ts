@@ -7,6 +7,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 export const root = join(import.meta.dirname, '..');
 
+/** A file of this folder, compiled as Oncegate is: every contender runs on Node alone. */
+export const compiled = (name: string): string => join(root, '.cache/bench/js', `${name}.js`);
+
 const readyWithinMs = 30_000;
 /** Then it is killed. */
 const stopWithinMs = 10_000;
@@ -23,6 +26,8 @@ export interface Child {
   ended(): Promise<void>;
   stop(): Promise<void>;
 }
+
+export type StartChild = (name: string, args: readonly string[], env?: NodeJS.ProcessEnv) => Child;
 
 /** A process of its own, both outputs going to `logFile`. `args` as for `node`. */
 export function startChild(args: readonly string[], logFile: string, env: NodeJS.ProcessEnv = {}): Child {

@@ -1,15 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { freePort } from '../src/store/postgres/embedded-launch.ts';
-import { type Child, root, startChild } from './child.ts';
+import { type Child, compiled, type StartChild } from './child.ts';
+import { makeOncegateStore, makeStatementStore, oncegateCommand } from './stores.ts';
 
 /** What contenders are given. */
 export interface Site {
   readonly upstreamPort: number;
-  /** Logs go here. */
-  readonly dir: string;
-  /** The URL of a database of that name, made when it is first asked for. */
-  readonly database: (name: string) => Promise<string>;
+  /** A process that is stopped at the end; `name` is for its log. */
+  readonly start: StartChild;
+  /** The URL of a database of that name, made and filled when it is first asked for. */
+  readonly database: (name: string, fill: (url: string) => Promise<void>) => Promise<string>;
+  /** How many a store holds before the first request. */
+  readonly keys: number;
   readonly profileDir: string | null;
 }
 
@@ -62,7 +65,10 @@ export const contenders: readonly Contender[] = [
     name: 'statements',
     label: 'one INSERT and one UPDATE per request',
     usesStore: true,
-    start: async (site) => startOurs(site, 'statement-per-request', [await site.database('statements')]),
+    start: async (site) => {
+      const url = await site.database('statements', (made) => makeStatementStore(made, site.keys));
+      return await startOurs(site, 'statement-per-request', [url]);
+    },
   },
   {
     ...oncePerRequest,
@@ -84,28 +90,19 @@ export const contenders: readonly Contender[] = [
 
 async function startOurs(site: Site, file: string, more: readonly string[]): Promise<Started> {
   const port = await freePort(0);
-  const args = [
-    '--import=tsx',
-    join(root, 'bench', `${file}.ts`),
-    urlOf(site.upstreamPort),
-    String(port),
-    ...more,
-  ];
-  return await started(startChild(args, join(site.dir, `${file}.log`)), port);
+  const args = [compiled(file), urlOf(site.upstreamPort), String(port), ...more];
+  return await started(site.start(file, args), port);
 }
 
 /** The built command, its defaults, and one store for both instances: replays are read from a table that has grown. */
 async function startOncegate(site: Site, name: string): Promise<Started> {
   const port = await freePort(0);
-  const command = join(root, 'dist/cli/oncegate.js');
-  const env = { DATABASE_URL: await site.database('oncegate') };
-  const migrating = startChild([command, 'migrate', 'up'], join(site.dir, 'migrate.log'), env);
-  await migrating.ended();
+  const url = await site.database('oncegate', (made) => makeOncegateStore(made, site.keys, site.start));
   const profile =
     site.profileDir === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${join(site.profileDir, name)}`];
   const where = ['--listen', `127.0.0.1:${port}`, '--ops-listen', '127.0.0.1:0'];
-  const args = [...profile, command, 'serve', urlOf(site.upstreamPort), ...where];
-  return await started(startChild(args, join(site.dir, `oncegate-${name}.log`), env), port);
+  const args = [...profile, oncegateCommand, 'serve', urlOf(site.upstreamPort), ...where];
+  return await started(site.start(`oncegate-${name}`, args, { DATABASE_URL: url }), port);
 }
 
 async function started(child: Child, port: number): Promise<Started> {

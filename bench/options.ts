@@ -4,7 +4,11 @@ export interface Options {
   /** Of one turn of one contender. */
   readonly requests: number;
   readonly rounds: number;
+  /** Before the first that counts: the code must be compiled by then, and connections open. */
+  readonly warmUpRequests: number;
   readonly connections: number;
+  /** In each store before the first request. */
+  readonly keys: number;
   /** Names of contenders; empty: all. */
   readonly only: readonly string[];
   /** Where to put a CPU profile of each Oncegate process; null: none. */
@@ -14,9 +18,10 @@ export interface Options {
 export const usage = `usage: npm run bench -- [options]
 
   --quick             a first impression: 3 rounds of 1,500 requests
-  --requests N        requests of each contender in a round (4000)
-  --rounds N          rounds, contenders taking turns in each (5)
+  --requests N        requests of each contender in a round (2500)
+  --rounds N          rounds, contenders taking turns in each (8)
   --connections N     keep-alive connections, one request at a time on each (64)
+  --keys N            keys in the stores before the first request (20000)
   --only A,B          these contenders only
   --profile DIR       write a CPU profile of each Oncegate process to DIR; it makes their figures too high`;
 
@@ -27,9 +32,11 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
   if (values.help) return 'help';
   const quick = values.quick ?? false;
   return {
-    requests: count('requests', values.requests, quick ? 1_500 : 4_000),
-    rounds: count('rounds', values.rounds, quick ? 3 : 5),
+    requests: count('requests', values.requests, quick ? 1_500 : 2_500),
+    rounds: count('rounds', values.rounds, quick ? 3 : 8),
+    warmUpRequests: quick ? 3_000 : 8_000,
     connections: count('connections', values.connections, 64),
+    keys: count('keys', values.keys, 20_000),
     only: values.only?.split(',').filter((name) => name !== '') ?? [],
     profileDir: values.profile ?? null,
   };
@@ -45,6 +52,7 @@ function parse(args: readonly string[]) {
         requests: { type: 'string' },
         rounds: { type: 'string' },
         connections: { type: 'string' },
+        keys: { type: 'string' },
         only: { type: 'string' },
         profile: { type: 'string' },
       },

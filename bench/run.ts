@@ -18,9 +18,8 @@ const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
 async function run(options: Options, stage: Stage): Promise<void> {
   const chosen = choose(options.only);
-  const setup = join(root, 'scripts/setup.mjs');
-  if (spawnSync(process.execPath, [setup, 'build'], { stdio: 'inherit' }).status !== 0)
-    throw new Error('the build failed');
+  build('scripts/setup.mjs', 'build');
+  build('node_modules/.bin/tsc', '-p', 'bench/tsconfig.json');
   if (!canMeasureCpu)
     say('CPU figures need /proc, which only Linux has: there are requests per second only.');
   say('Starting PostgreSQL, upstream and clients …');
@@ -35,6 +34,14 @@ async function run(options: Options, stage: Stage): Promise<void> {
     `SELECT current_setting('server_version') AS version`,
   );
   report(options, results, rows[0]?.version ?? 'unknown');
+}
+
+function build(script: string, ...args: string[]): void {
+  const { status } = spawnSync(process.execPath, [join(root, script), ...args], {
+    cwd: root,
+    stdio: 'inherit',
+  });
+  if (status !== 0) throw new Error(`${script} failed`);
 }
 
 function choose(only: readonly string[]): readonly Contender[] {
@@ -93,17 +100,25 @@ ${ratios.length === 0 ? '' : `\n${ratioTableOf(ratios)}\n`}`);
 
 async function main(): Promise<number> {
   const stage = new Stage();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void stage.strike().finally(() => process.exit(1)));
+  let stopped = false;
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      stopped = true;
+      say('Stopping …');
+      void stage.strike();
+    });
+  }
   try {
     const options = parseOptions(process.argv.slice(2));
     if (options === 'help') console.log(usage);
     else await run(options, stage);
     return 0;
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    say(`${error.message}\n\n${usage}`);
-    return 2;
+    // What was under way lost its partners.
+    if (stopped) return 1;
+    const isUsage = error instanceof UsageError;
+    say(`bench: ${(error as Error).message}${isUsage ? `\n\n${usage}` : ''}`);
+    return isUsage ? 2 : 1;
   } finally {
     await stage.strike();
   }

@@ -3,13 +3,10 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { startTestServer } from '../test/helpers/postgres.ts';
-import { root, startChild } from './child.ts';
+import { compiled, type StartChild, startChild } from './child.ts';
 import type { Contender, Site } from './contenders.ts';
 import { type Bench, type Entrant, send } from './measure.ts';
 import type { Options } from './options.ts';
-
-/** Requests before the first that counts: the code must be compiled by then, and connections open. */
-const warmUpRequests = 3_000;
 
 /** Everything around the contenders, and the contenders. `strike` stops all of it, however far it came. */
 export class Stage {
@@ -25,22 +22,31 @@ export class Stage {
     const client = new pg.Client({ connectionString: server.url });
     await client.connect();
     this.#undo.push(() => client.end());
-    const start = (name: string) => {
-      const child = startChild(['--import=tsx', join(root, `bench/${name}.ts`)], join(dir, `${name}.log`));
+    const start: StartChild = (name, args, env) => {
+      if (this.#striking !== null) throw new Error('the stage is being cleared');
+      const child = startChild(args, join(dir, `${name}.log`), env);
       this.#undo.push(() => child.stop());
       return child;
     };
-    const upstream = start('upstream');
+    const ours = (name: string) => start(name, [compiled(name)]);
+    const upstream = ours('upstream');
     const { port } = await upstream.told<{ port: number }>();
-    const bench = { upstream, load: start('load'), postmaster: server.pid, client };
-    const profileDir = options.profileDir === null ? null : resolve(options.profileDir);
-    return { bench, site: { upstreamPort: port, dir, database: databases(server.url, client), profileDir } };
+    return {
+      bench: { upstream, load: ours('load'), postmaster: server.pid, client },
+      site: {
+        upstreamPort: port,
+        start,
+        database: databases(server.url, client),
+        keys: options.keys,
+        profileDir: options.profileDir === null ? null : resolve(options.profileDir),
+      },
+    };
   }
 
-  async enter(bench: Bench, site: Site, contender: Contender, { connections }: Options): Promise<Entrant> {
+  async enter(bench: Bench, site: Site, contender: Contender, options: Options): Promise<Entrant> {
     const started = await contender.start(site);
-    if (started.child !== null) this.#undo.push(() => started.child?.stop());
     const { keys } = contender;
+    const { connections, warmUpRequests } = options;
     const order = { port: started.port, connections, requests: warmUpRequests };
     // The first of each key runs; only then are there replays.
     if (keys !== null) await send(bench, { ...order, requests: keys.length, keys, expect: 'HTTP/1.1 201' });
@@ -60,13 +66,17 @@ export class Stage {
 }
 
 function databases(serverUrl: string, client: pg.Client): Site['database'] {
-  const made = new Map<string, Promise<unknown>>();
-  return async (name) => {
-    const making = made.get(name) ?? client.query(`CREATE DATABASE bench_${name}`);
-    made.set(name, making);
-    await making;
+  const made = new Map<string, Promise<string>>();
+  const make = async (name: string, fill: (url: string) => Promise<void>): Promise<string> => {
+    await client.query(`CREATE DATABASE ${name}`);
     const url = new URL(serverUrl);
-    url.pathname = `/bench_${name}`;
+    url.pathname = `/${name}`;
+    await fill(url.href);
     return url.href;
+  };
+  return async (name, fill) => {
+    const url = made.get(name) ?? make(`bench_${name}`, fill);
+    made.set(name, url);
+    return await url;
   };
 }

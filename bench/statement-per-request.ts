@@ -9,18 +9,6 @@ import pg from 'pg';
 import { Pool } from 'undici';
 import { createLoggedServer } from './logged-server.ts';
 
-const createTable = `CREATE TABLE IF NOT EXISTS idempotency_key (
-  scope        text        NOT NULL,
-  key          text        NOT NULL,
-  fingerprint  text        NOT NULL,
-  created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
-  completed_at timestamptz,
-  status       smallint,
-  headers      text,
-  body         bytea,
-  PRIMARY KEY (scope, key)
-)`;
-
 const reserve = {
   name: 'reserve',
   text: `INSERT INTO idempotency_key (scope, key, fingerprint)
@@ -94,7 +82,6 @@ async function answerAgain(
   return reply.code(row.status).headers(headers).send(row.body);
 }
 
-await store.query(createTable);
 const app = createLoggedServer();
 app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) =>
   done(null, body),

@@ -78,8 +78,13 @@ export class Capture implements AnswerSink {
     if (this.#res !== null) this.#finish(this.#res, ending);
   }
 
+  /** With the upstream's own length, to which it is held: only that shows an HTTP/1.0 client a cut answer as cut. */
   clientHeaders(): string[] {
-    return clientHeaders(this.#head?.headers ?? []);
+    const all = this.#head?.headers ?? [];
+    const valueOf = (wanted: string) =>
+      all.find((_, i) => i % 2 === 1 && all[i - 1]?.toLowerCase() === wanted);
+    const length = valueOf('transfer-encoding') === undefined ? valueOf('content-length') : undefined;
+    return [...clientHeaders(all), ...(length === undefined ? [] : ['Content-Length', length])];
   }
 
   /** Only after the record was settled. Resolves when the client has everything, or has gone. */

@@ -136,12 +136,12 @@ function conclusionOf(
   if (ending.kind === 'broken') {
     return both({ kind: 'problem', code: ending.timedOut ? 'upstream_timeout' : 'upstream_failed' });
   }
+  const retainUntilMs = outcome === 'store' ? until : null;
   if (captured.kind === 'large' || head === null)
-    return { first: { kind: 'stream', capture, idempotency }, others: notKept(outcome) };
+    return { first: { kind: 'stream', capture, idempotency, retainUntilMs }, others: notKept(outcome) };
   const headers = clientHeaders(head.headers);
   const { status } = head;
   const { body } = captured;
-  const retainUntilMs = outcome === 'store' ? until : null;
   const first: Reply = { kind: 'answer', status, headers, body, idempotency, retainUntilMs };
   const stored = encodeStored(headers);
   if (outcome === 'store') {

@@ -17,7 +17,12 @@ export type Reply =
       readonly retainUntilMs: number | null;
     }
   /** An answer too large to hold: settled already, now on its way. */
-  | { readonly kind: 'stream'; readonly capture: Capture; readonly idempotency: IdempotencyStatus }
+  | {
+      readonly kind: 'stream';
+      readonly capture: Capture;
+      readonly idempotency: IdempotencyStatus;
+      readonly retainUntilMs: number | null;
+    }
   /** Nobody is there to be answered. */
   | { readonly kind: 'gone' };
 
@@ -43,23 +48,25 @@ export async function send(exchange: Exchange, reply: Reply): Promise<void> {
       sendAnswer(exchange, reply);
       return;
     case 'stream': {
-      const head = [...reply.capture.clientHeaders(), ...idempotencyHeaders(exchange, reply.idempotency)];
+      const head = [...reply.capture.clientHeaders(), ...idempotencyHeaders(exchange, reply)];
       await reply.capture.streamTo(exchange.res, head);
       return;
     }
   }
 }
 
-function idempotencyHeaders(exchange: Exchange, idempotency: IdempotencyStatus): string[] {
-  const headers = ['Idempotency-Status', idempotency, 'X-Request-Id', exchange.requestId];
+function idempotencyHeaders(
+  { requestId }: Exchange,
+  { idempotency, retainUntilMs }: Extract<Reply, { kind: 'answer' | 'stream' }>,
+): string[] {
+  const headers = ['Idempotency-Status', idempotency, 'X-Request-Id', requestId];
   if (idempotency === 'replayed') headers.push('Idempotent-Replayed', 'true');
+  if (retainUntilMs !== null) headers.push('Idempotency-Expires', new Date(retainUntilMs).toUTCString());
   return headers;
 }
 
 function sendAnswer(exchange: Exchange, reply: Extract<Reply, { kind: 'answer' }>): void {
-  const headers = reply.headers.concat(idempotencyHeaders(exchange, reply.idempotency));
-  if (reply.retainUntilMs !== null)
-    headers.push('Idempotency-Expires', new Date(reply.retainUntilMs).toUTCString());
+  const headers = reply.headers.concat(idempotencyHeaders(exchange, reply));
   const bodiless = reply.status === 204 || reply.status === 304;
   if (!bodiless) headers.push('Content-Length', String(reply.body.length));
   exchange.res.writeHead(reply.status, headers);

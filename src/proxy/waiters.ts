@@ -59,8 +59,9 @@ export class Waiters {
       const watched = this.#watched.get(name) ?? { id, attempt, waiters: new Set() };
       this.#watched.set(name, watched);
       const settle = (record: StoredRecord | null) => {
+        // Only once: by then others may wait under the same name.
+        if (!watched.waiters.delete(settle)) return;
         clearTimeout(timer);
-        watched.waiters.delete(settle);
         if (watched.waiters.size === 0) this.#watched.delete(name);
         resolve(record);
       };
@@ -79,6 +80,10 @@ export class Waiters {
 
   async #look(): Promise<void> {
     const all = [...this.#watched.values()];
+    if (all.length === 0) {
+      this.#timer = null;
+      return;
+    }
     // Takes turns when there are more than one look can hold.
     const from = this.#from < all.length ? this.#from : 0;
     this.#from = from + pollRows;

@@ -55,9 +55,12 @@ export interface Doubt extends Held {
 
 export type SettleResult =
   | { readonly kind: 'settled'; readonly retainUntilMs: number | null }
-  /** The guard did not hold: another attempt has the key, or the record has moved on. `record` is what is there now. */
+  /**
+   * The guard did not hold: another attempt has the key, or the record has moved on. Or the store would not take the
+   * answer in any form, and the record is unknown. `record` is what is there now.
+   */
   | { readonly kind: 'refused'; readonly record: StoredRecord | null }
-  /** The store was closed before any answer; the sweeper will settle the record. */
+  /** The store was closed before any answer, or can never take it; the sweeper will settle the record. */
   | { readonly kind: 'unconfirmed'; readonly cause: Error };
 
 export interface Swept extends Held {

@@ -18,6 +18,7 @@ defaults: { dialect: ${dialect}, inFlight: { wait: 0s }, maxRequestBody: ${bodyL
 routes:
   - { path: /accepted, inFlight: { answer: 202 } }
   - { path: /optional, requireKey: false }
+  - { path: /put, methods: [PUT, DELETE] }
   - { path: /nowhere, upstream: { url: 'http://127.0.0.1:${nowhere}' } }
   - { path: /slow, upstream: { timeout: 300ms } }
   - { path: /made, replayStatus: 200 }`;
@@ -67,6 +68,22 @@ const rows: Readonly<Record<string, (t: Test, guarded: Guarded) => Promise<void>
       }
       t.equal(guarded.upstream.countOf(key), 2, `${method} passes through, each time`);
     }
+  },
+
+  async 'other methods where a route names them'(t, guarded) {
+    const path = '/put';
+    const url = `${guarded.sidecar.dataUrl}${path}`;
+    for (const method of ['PUT', 'DELETE']) {
+      const key = randomUUID();
+      const headers = { 'X-Tenant': 'acme' };
+      guarded.isProblem(t, await ask(url, { method, headers }), 'key_missing');
+      await guarded.send(key, { path, method });
+      t.equal((await guarded.send(key, { path, method })).headers['idempotency-status'], 'replayed');
+      t.equal(guarded.upstream.countOf(key), 1, method);
+    }
+    const key = randomUUID();
+    for (const _ of [1, 2]) await guarded.send(key, { path });
+    t.equal(guarded.upstream.countOf(key), 2, 'and then POST is not one of them');
   },
 
   async 'bad keys'(t, guarded) {
@@ -354,5 +371,22 @@ const rows: Readonly<Record<string, (t: Test, guarded: Guarded) => Promise<void>
       .filter((one) => one.key === key)
       .map((one) => BigInt(one.headers['oncegate-epoch'] as string));
     t.ok(first !== undefined && second !== undefined && second > first);
+  },
+
+  async 'the log holds neither keys nor bodies nor credentials'(t, guarded) {
+    const { upstream, sidecar } = guarded;
+    const key = randomUUID();
+    await guarded.send(key, { headers: { Authorization: 'Bearer credential' }, body: '{"card":4242}' });
+    await guarded.send(key, { body: '{"card":4343}' });
+    await guarded.send(key, { steer: { cut: true } });
+    const log = sidecar.lines.join('');
+    t.match(log, '"verdict":"replay"');
+    t.match(log, '"verdict":"key_reused"');
+    t.notMatch(log, /4242|4343|credential|amount/);
+    const keys = upstream.executions.flatMap((one) => one.key ?? []).filter((one) => one.length > 20);
+    t.same(
+      keys.filter((one) => log.includes(one)),
+      [],
+    );
   },
 };

@@ -30,9 +30,9 @@ t.test('1,000 keys, each sent by 20 clients at once through two sidecars: each r
     while (next < keys) {
       const key = `key-${next++}`;
       const answers = await Promise.all(crowd(urls, key));
-      const seen = new Set(answers.map(({ status, body }) => `${status} ${body}`));
+      const seen = new Set(answers.map(({ status, body }) => `${status} ${body.toString()}`));
       if (seen.size !== 1 || !answers.every(({ status }) => status === 201))
-        wrong.push(`${key}: ${[...seen]}`);
+        wrong.push(`${key}: ${[...seen].join()}`);
       for (const { headers } of answers) {
         const status = String(headers['idempotency-status']);
         statuses.set(status, (statuses.get(status) ?? 0) + 1);

@@ -17,8 +17,8 @@ export interface Steering {
 }
 
 export interface SteeredUpstream extends TestUpstream {
-  /** Answers what is held; gives back how many that were. */
-  letGo(): number;
+  /** Answers what is held, or the first `count` of it; gives back how many that were. */
+  letGo(count?: number): number;
 }
 
 export async function steeredUpstream(t: Teardown): Promise<SteeredUpstream> {
@@ -36,8 +36,8 @@ export async function steeredUpstream(t: Teardown): Promise<SteeredUpstream> {
     if (steering.hold === true) held.push(answer);
     else answer();
   });
-  const letGo = () => {
-    const answers = held.splice(0);
+  const letGo = (count = held.length) => {
+    const answers = held.splice(0, count);
     for (const answer of answers) answer();
     return answers.length;
   };

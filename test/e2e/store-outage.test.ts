@@ -5,6 +5,7 @@ import { recordOf } from '../helpers/records.ts';
 import { type Sidecar, sidecar } from '../helpers/sidecar.ts';
 import { serverMessage, tcpProxy } from '../helpers/tcp-proxy.ts';
 import { until } from '../helpers/until.ts';
+import { connect, seen } from '../proxy/pass-through-server.ts';
 import { type SteeredUpstream, send, steeredUpstream } from './steered-upstream.ts';
 
 const secret = 'what the upstream said';
@@ -164,4 +165,39 @@ t.test('a completion whose answer was lost is read back, and what the client see
   t.match(await recordOf(url, 'k'), { state: 'completed', status: 201 });
   t.same((await send(`${dataUrl}/a`, 'k')).body, first.body);
   t.equal(upstream.countOf('k'), 1);
+});
+
+t.test('not a byte of an answer leaves before it is kept', async (t) => {
+  const upstream = await steeredUpstream(t);
+  const { url } = await testDatabase(t);
+  const lane = await tcpProxy(t, { host: '127.0.0.1', port: Number(new URL(url).port) });
+  const { dataUrl } = await sidecar(t, {
+    upstream: upstream.url,
+    databaseUrl: lane.through(url),
+    // The reaper's statement has that word too.
+    config: 'defaults: { maxStoredBody: 1kb }\nloops: { reap: 24h }',
+  });
+  for (const [key, bytes] of [
+    ['small', 100],
+    ['large', 100_000],
+  ] as const) {
+    // The server never gets to see the statement that completes the record.
+    const trap = lane.onceClientSends('completed', 'hold');
+    const socket = await connect(t, Number(new URL(dataUrl).port));
+    const answer = seen(socket, (text) => text.includes('\r\n\r\n'));
+    let isAnswered = false;
+    socket.once('data', () => (isAnswered = true));
+    const steer = JSON.stringify({ status: 200, bytes });
+    socket.write(
+      `POST /a HTTP/1.1\r\nHost: a\r\nIdempotency-Key: ${key}\r\nX-Steer: ${steer}\r\nContent-Length: 0\r\n\r\n`,
+    );
+    await trap.fired;
+    // Time enough for others to be answered.
+    for (let i = 0; i < 5; i += 1) await ask(dataUrl, { method: 'GET' });
+    t.match(await recordOf(url, key), { state: 'in_progress' });
+    t.equal(isAnswered, false, `${key}: no byte`);
+    trap.release();
+    t.match(await answer, /^HTTP\/1\.1 200 /);
+    t.match(await recordOf(url, key), { state: 'completed' });
+  }
 });

@@ -168,7 +168,7 @@ t.test('a table that was empty when the first statements came, and grows before 
   t.ok(scanned < 5_000, `${scanned} rows read by scans`);
 });
 
-t.test('a connection that keeps no plans is replaced after a while', async (t) => {
+t.test('a connection made while the table was small is replaced after a while', async (t) => {
   const harness = await postgresHarness(t);
   const [store] = harness.stores;
   const wanted = await reserved(store);

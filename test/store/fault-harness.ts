@@ -1,19 +1,22 @@
 import type { Test } from 'tap';
 import type { PostgresStore } from '../../src/store/postgres/postgres.ts';
+import { reserve } from '../../src/store/postgres/sql/reserve.ts';
 import { serverMessage, type TcpProxy, type Trap, tcpProxy } from '../helpers/tcp-proxy.ts';
 import { type PostgresHarness, postgresHarness } from './postgres-harness.ts';
 import { reservation } from './samples.ts';
 
-/** A beginning of each statement that no other has. */
-export const texts = {
-  reserve: 'INSERT INTO oncegate.record',
+/** What only this statement has on the wire: a part of its text or, where the server keeps its plan, its name. */
+const texts = {
+  reserve: reserve.name,
   takeOver: 'attempt = $6::uuid',
   settle: 'status = item.status',
   confirm: 'SET attempt = record.attempt',
   read: 'octet_length(record.body) <=',
+  sweep: 'last_error = item.reason',
+  reap: 'DELETE FROM oncegate.record',
 } as const;
 
-export type Sent = keyof typeof texts;
+type Sent = keyof typeof texts;
 
 export interface Faults extends PostgresHarness {
   readonly proxy: TcpProxy;
@@ -34,14 +37,14 @@ export interface Faults extends PostgresHarness {
 }
 
 /** Short enough for tests, long enough for a slow machine; connecting is left as it is. */
-const timeouts = { reserveMs: 600, settleMs: 600, leaseMs: 600, loopMs: 600, queueMs: 500 };
+const timeouts = { reserveMs: 1_000, settleMs: 1_000, leaseMs: 1_000, loopMs: 1_000, queueMs: 500 };
 
 export async function faultHarness(t: Test): Promise<Faults> {
   const harness = await postgresHarness(t);
   const { hostname, port } = new URL(harness.url);
   const proxy = await tcpProxy(t, { host: hostname, port: Number(port) });
   const shaky = harness.another({ url: proxy.through(harness.url), timeouts });
-  const sent: Record<Sent, number> = { reserve: 0, takeOver: 0, settle: 0, confirm: 0, read: 0 };
+  const sent = Object.fromEntries(Object.keys(texts).map((which) => [which, 0])) as Record<Sent, number>;
   // Never matches: it only looks at what passes.
   const count = (chunk: Buffer): boolean => {
     for (const [which, text] of Object.entries(texts)) if (chunk.includes(text)) sent[which as Sent] += 1;

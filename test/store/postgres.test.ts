@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { contract } from './contract.ts';
 import { connected, postgresHarness } from './postgres-harness.ts';
@@ -9,7 +10,7 @@ t.test('the contract, with plans that the server keeps', async (t) => {
   contract(t, async (t) => {
     const harness = await postgresHarness(t);
     // As after an analyze of a large table; see pool.ts.
-    await harness.query(`UPDATE pg_class SET relpages = 100000 WHERE oid = 'oncegate.record'::regclass`);
+    await harness.query(`UPDATE pg_class SET reltuples = 1000000 WHERE oid = 'oncegate.record'::regclass`);
     return harness;
   });
 });
@@ -60,6 +61,22 @@ t.test('a key that somebody is inserting does not hold its neighbours', async (t
   t.ok(others.every((result) => result.kind === 'reserved'));
   await holder.query('COMMIT');
   t.equal((await store.reserve(wanted)).kind, 'exists');
+});
+
+t.test('slow passes do not delay the lease', async (t) => {
+  const { another, url } = await postgresHarness(t);
+  const store = another({ timeouts: { loopMs: 1_500 } });
+  const instance = randomUUID();
+  await store.openLease(instance, 60_000);
+  const holder = await connected(t, url);
+  await holder.query('BEGIN');
+  await holder.query('LOCK TABLE oncegate.record IN ACCESS EXCLUSIVE MODE');
+  const passes = Promise.allSettled([store.sweep(10), store.reap(10)]);
+  const startedMs = performance.now();
+  t.equal(await store.renewLease(instance, 60_000), true);
+  t.ok(performance.now() - startedMs < 1_000);
+  await holder.query('ROLLBACK');
+  await passes;
 });
 
 t.test('what the server will not take', async (t) => {
@@ -185,12 +202,13 @@ t.test('connections that the server ends while idle do no harm', async (t) => {
 });
 
 t.test('a crowd for one key is bounded: those beyond are refused at once', async (t) => {
-  const { stores } = await postgresHarness(t);
-  const [store] = stores;
+  const { another } = await postgresHarness(t);
+  const store = another({ timeouts: { queueMs: 60_000 } });
   const { scope, key } = await reserved(store);
-  const crowd = Array.from({ length: 20_050 }, () => store.reserve(reservation({ scope, key })));
+  const crowd = Array.from({ length: 20_050 }, () => reservation({ scope, key }));
   const counts: Record<string, number> = {};
-  for (const { kind } of await Promise.all(crowd)) counts[kind] = (counts[kind] ?? 0) + 1;
+  for (const { kind } of await Promise.all(crowd.map((one) => store.reserve(one))))
+    counts[kind] = (counts[kind] ?? 0) + 1;
   t.strictSame(counts, { exists: 20_000, unavailable: 50 });
   t.equal((await store.reserve(reservation())).kind, 'reserved', 'and nobody is counted any longer');
 });

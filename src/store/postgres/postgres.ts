@@ -35,9 +35,10 @@ export interface PostgresOptions {
 /** One statement in flight while the next batch fills: more slots would make smaller batches and more commits. */
 const reserveSlots = 1;
 const settleSlots = 1;
-/** Two for the lease and the loops, so that a slow pass never delays a renewal; two for settling. */
+/** Two for settling, so that a row that goes alone does not stop the next batch. */
 const settleConnections = 2;
-const loopConnections = 2;
+/** One each for the lease, the sweeper and the reaper: a slow pass must never delay a renewal. */
+const loopConnections = 3;
 
 export class PostgresStore implements Store {
   readonly #front: Pool;

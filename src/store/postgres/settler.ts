@@ -29,6 +29,8 @@ interface Item {
   readonly resolve: (result: SettleResult) => void;
   /** An earlier try may have been committed: read before sending again. */
   doubtful: boolean;
+  /** Its row was locked by somebody: in a batch it would cost its neighbours another wait. */
+  alone: boolean;
   tries: number;
 }
 
@@ -63,7 +65,7 @@ export class Settler {
         resolve({ kind: 'unconfirmed', cause: new Error('the store is closed') });
         return;
       }
-      const item = { settlement, wanted: settlement.to, resolve, doubtful: false, tries: 0 };
+      const item = { settlement, wanted: settlement.to, resolve, doubtful: false, alone: false, tries: 0 };
       this.#unsettled.add(item);
       this.#batcher.push(item);
     });
@@ -170,12 +172,13 @@ export class Settler {
     }
     for (const item of left) {
       if (failure.failure === 'unconfirmed') item.doubtful = true;
-      const left = failure.isDataFault ? lesser(item.settlement, failure) : item.settlement;
-      if (left === null) {
+      item.alone = failure.concernsOneRow;
+      const next = failure.isDataFault ? lesser(item.settlement, failure) : item.settlement;
+      if (next === null) {
         this.#finish(item, { kind: 'unconfirmed', cause: failure });
         continue;
       }
-      item.settlement = left;
+      item.settlement = next;
       this.#again(item);
     }
   }
@@ -184,7 +187,7 @@ export class Settler {
     if (!this.#unsettled.has(item)) return;
     const pauseMs = Math.min(firstPauseMs * 2 ** item.tries, longestPauseMs);
     item.tries += 1;
-    setTimeout(() => this.#batcher.push(item), pauseMs);
+    setTimeout(() => (item.alone ? void this.#run([item]) : this.#batcher.push(item)), pauseMs);
   }
 
   #finish(item: Item, result: SettleResult): void {

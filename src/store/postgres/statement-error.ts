@@ -50,5 +50,5 @@ export function classify(label: string, error: Error): StatementError {
   const sqlState = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null;
   const fatal = severity === 'FATAL' || severity === 'PANIC';
   const definite = sqlState !== null && beforeCommit.test(sqlState) && sqlState !== '40003' && !fatal;
-  return new StatementError('definite', label, error, sqlState);
+  return new StatementError(definite ? 'definite' : 'unconfirmed', label, error, sqlState);
 }

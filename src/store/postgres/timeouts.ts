@@ -4,7 +4,7 @@ export interface Timeouts {
   readonly connectMs: number;
   /** One statement of a reservation. A commit takes a few; past this the server is in trouble and the caller gets 503. */
   readonly reserveMs: number;
-  /** In the queue of reservations. Whoever waited longer is refused at once, so that no client waits for many before it. */
+  /** In the queue of reservations: longer than one batch in trouble, shorter than two. Beyond it: refused at once. */
   readonly queueMs: number;
   /** One statement of a settlement; longer than for a reservation, since giving up early only means asking again. */
   readonly settleMs: number;
@@ -17,7 +17,7 @@ export interface Timeouts {
 export const defaultTimeouts: Timeouts = {
   connectMs: 3_000,
   reserveMs: 2_000,
-  queueMs: 2_000,
+  queueMs: 5_000,
   settleMs: 5_000,
   leaseMs: 5_000,
   loopMs: 10_000,

@@ -28,6 +28,7 @@ CROSS JOIN unnest(
 )
 ON CONFLICT (scope, key) DO NOTHING
 RETURNING attempt, epoch`,
+  false,
 );
 
 /**

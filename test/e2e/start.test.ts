@@ -1,0 +1,123 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import t, { type Test } from 'tap';
+import { query, type Teardown, testDatabase } from '../helpers/postgres.ts';
+import { sidecar } from '../helpers/sidecar.ts';
+import { testUpstream } from '../helpers/upstream.ts';
+import { closedPort } from '../proxy/pass-through-server.ts';
+
+interface Ended {
+  readonly code: number;
+  readonly err: string;
+  readonly out: string;
+}
+
+/** A start that must fail: one that serves is killed by this limit, which is past the 30 s that a store may take. */
+const limitMs = 60_000;
+
+const anyPort = '127.0.0.1:0';
+
+function serve(env: NodeJS.ProcessEnv, ...args: string[]): Promise<Ended> {
+  const argv = ['--import=tsx', 'src/cli/oncegate.ts', 'serve', 'http://127.0.0.1:1', ...args];
+  const ports = { ONCEGATE_LISTEN_DATA: anyPort, ONCEGATE_LISTEN_OPS: anyPort };
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      argv,
+      { env: { PATH: process.env['PATH'], ...ports, ...env }, timeout: limitMs },
+      (_, out, err) => resolve({ code: child.exitCode ?? -1, err, out }),
+    );
+  });
+}
+
+/** What went wrong and what to do, and nothing that only we could read. */
+function isClear(t: Test, { err, out }: Ended, message: RegExp): void {
+  t.match(err, message);
+  t.match(err, /^oncegate: /);
+  t.notMatch(err + out, /\n\s+at |node:internal|Error:|This is a bug/, 'no stack trace');
+  t.notMatch(out, '"msg":"serving"');
+}
+
+async function occupiedPort(t: Teardown): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+t.test('a start that cannot be: one clear message and the right exit code', async (t) => {
+  // It takes 30 s and hardly any work: meanwhile the others run.
+  const address = `postgres://user:hidden@127.0.0.1:${await closedPort()}/db`;
+  const unreachable = serve({ DATABASE_URL: address });
+
+  await t.test('port in use', async (t) => {
+    const { url } = await testDatabase(t);
+    const taken = await occupiedPort(t);
+    const env = { DATABASE_URL: url, ONCEGATE_STORE_MIGRATE: 'auto' };
+    const data = await serve(env, '--listen', taken);
+    t.equal(data.code, 1);
+    isClear(t, data, new RegExp(`cannot listen on ${taken}: it is in use.*--listen`));
+    const ops = await serve(env, '--ops-listen', taken);
+    t.equal(ops.code, 1);
+    isClear(t, ops, new RegExp(`cannot listen on ${taken}`));
+    const alive = 'SELECT FROM oncegate.instance WHERE lease_until > clock_timestamp()';
+    t.equal((await query(url, alive)).length, 0, 'no lease is left behind');
+  });
+
+  await t.test('schema too old, too new', async (t) => {
+    const { url } = await testDatabase(t);
+    const old = await serve({ DATABASE_URL: url });
+    t.equal(old.code, 3);
+    isClear(t, old, /schema is version 0, this Oncegate needs \d+.*oncegate migrate up/);
+    t.same(
+      await query(url, `SELECT to_regclass('oncegate.record') AS there`),
+      [{ there: null }],
+      'only looked at',
+    );
+
+    await sidecar(t, { upstream: 'http://127.0.0.1:1', databaseUrl: url });
+    await query(url, `INSERT INTO oncegate.migration (number, title) VALUES (9999, 'from the future')`);
+    for (const migrate of ['check', 'auto']) {
+      const tooNew = await serve({ DATABASE_URL: url, ONCEGATE_STORE_MIGRATE: migrate });
+      t.equal(tooNew.code, 3, `migrate: ${migrate}`);
+      isClear(t, tooNew, /schema is version 9999, newer than this Oncegate knows.*newer Oncegate/);
+    }
+  });
+
+  await t.test('identity settings changed', async (t) => {
+    const upstream = await testUpstream(t);
+    const { databaseUrl } = await sidecar(t, { upstream: upstream.url });
+    for (const changed of [
+      { ONCEGATE_SCOPE: '[tenant]' },
+      { ONCEGATE_TENANT_FROM: '{ header: X-Tenant }' },
+      { ONCEGATE_KEY_FROM: '["header:Other-Key"]' },
+    ]) {
+      const ended = await serve({ DATABASE_URL: databaseUrl, ...changed });
+      t.equal(ended.code, 2, Object.keys(changed).join());
+      isClear(t, ended, /settings that make a key unique differ[^]*the store has[^]*--accept-identity/);
+    }
+  });
+
+  await t.test('a server that may lose commits', async (t) => {
+    const { url } = await testDatabase(t);
+    await query(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET synchronous_commit = off`);
+    const ended = await serve({ DATABASE_URL: url, ONCEGATE_STORE_MIGRATE: 'auto' });
+    t.equal(ended.code, 2);
+    isClear(t, ended, /may lose acknowledged commits.*store\.durability: relaxed/);
+  });
+
+  await t.test('no store at all', async (t) => {
+    const ended = await serve({});
+    t.equal(ended.code, 2);
+    isClear(t, ended, /no store: set DATABASE_URL/);
+  });
+
+  await t.test('store unreachable', async (t) => {
+    const ended = await unreachable;
+    t.equal(ended.code, 4);
+    isClear(t, ended, /the store does not answer/);
+    t.match(ended.out, /trying again for \d+ s/, 'it says that it waits');
+    t.notMatch(ended.err + ended.out, 'hidden', 'without the password');
+  });
+});

@@ -1,0 +1,153 @@
+import { once } from 'node:events';
+import { createServer, get, type IncomingMessage } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import t, { type Test } from 'tap';
+import { Capture, type Captured } from '../../src/proxy/capture.ts';
+import { UpstreamClient } from '../../src/upstream/client.ts';
+import { ask, problemOf } from '../helpers/client.ts';
+import { type RawScript, RawUpstream } from '../helpers/raw-upstream.ts';
+import { recordOf } from '../helpers/records.ts';
+import { sidecar } from '../helpers/sidecar.ts';
+import { until } from '../helpers/until.ts';
+import { post, target } from '../upstream/send.ts';
+import { exchange } from './pass-through-server.ts';
+
+const total = 30_000_000;
+const head = `HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nSet-Cookie: a=1\r\nContent-Length: ${total}\r\n\r\n`;
+
+/** Sends all of it as fast as it is taken, or up to `cutAt` bytes, then resets. */
+function large(cutAt?: number): RawScript & { sent(): number } {
+  let sent = 0;
+  const chunk = Buffer.alloc(100_000, 'x');
+  const pump = (socket: Socket): void => {
+    while (sent < total && !socket.destroyed) {
+      if (cutAt !== undefined && sent >= cutAt) return void socket.resetAndDestroy();
+      sent += chunk.length;
+      if (!socket.write(chunk)) return void socket.once('drain', () => pump(socket));
+    }
+  };
+  const requested = ({ socket }: { socket: Socket }) => {
+    socket.write(head);
+    pump(socket);
+  };
+  return { requested, sent: () => sent };
+}
+
+async function largeUpstream(t: Test, cutAt?: number) {
+  const script = large(cutAt);
+  const upstream = await RawUpstream.listen(script);
+  t.teardown(() => upstream.close());
+  return { upstream, sent: script.sent };
+}
+
+/** A server that hands each answer of the upstream on through a capture. */
+async function handingOn(t: Test, origin: string, stallMs: number) {
+  const client = new UpstreamClient(target(origin));
+  t.teardown(() => client.destroy());
+  const captured: Captured[] = [];
+  const streamed: Promise<void>[] = [];
+  const server = createServer(async (_req, res) => {
+    const capture = new Capture(1_000, stallMs);
+    capture.attach(client.dispatch({ ...post, timeoutMs: 60_000 }, capture));
+    captured.push(await capture.captured);
+    streamed.push(capture.streamTo(res, capture.clientHeaders()));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, captured, streamed };
+}
+
+/** The head of an answer; of its body nothing is read. */
+async function headOf(t: Test, url: string): Promise<IncomingMessage> {
+  const req = get(url, { agent: false });
+  t.teardown(() => req.destroy());
+  req.on('error', () => {});
+  const [res] = (await once(req, 'response')) as [IncomingMessage];
+  res.on('error', () => {});
+  return res;
+}
+
+/** Not `once`, which would reject: an answer that is cut emits an error first. */
+function closed(res: IncomingMessage): Promise<void> {
+  return new Promise((resolve) => res.once('close', resolve));
+}
+
+t.test('a client that stalls: the rest is read and thrown away', async (t) => {
+  const { upstream, sent } = await largeUpstream(t);
+  const { url, captured, streamed } = await handingOn(t, upstream.origin, 50);
+  const res = await headOf(t, url);
+  res.pause();
+  t.match(captured, [{ kind: 'large', ending: { kind: 'answered', status: 200 } }]);
+  await until('the upstream got rid of all of it', () => sent() === total);
+  await streamed[0];
+  res.resume();
+  await closed(res);
+  t.equal(res.complete, false, 'and the client does not take what it has for the whole');
+});
+
+t.test('a client that takes its time gets all of it', async (t) => {
+  const { upstream, sent } = await largeUpstream(t);
+  const { url } = await handingOn(t, upstream.origin, 60_000);
+  const res = await headOf(t, url);
+  let got = 0;
+  t.ok(sent() < total, 'the upstream is held up, not our memory');
+  for await (const chunk of res) got += (chunk as Buffer).length;
+  t.equal(got, total);
+  t.ok(res.complete);
+});
+
+/** A guarded request for the large answer, through a sidecar. */
+async function guardedLarge(t: Test, cutAt?: number) {
+  const { upstream, sent } = await largeUpstream(t, cutAt);
+  const running = await sidecar(t, { upstream: upstream.origin, config: 'defaults: { maxStoredBody: 1kb }' });
+  const url = `${running.dataUrl}/a`;
+  const req = get(url, { agent: false, method: 'POST', headers: { 'Idempotency-Key': 'k' } });
+  req.on('error', () => {});
+  t.teardown(() => req.destroy());
+  const [res] = (await once(req, 'response')) as [IncomingMessage];
+  res.on('error', () => {});
+  const record = await recordOf(running.databaseUrl, 'k');
+  t.match(record, { state: 'completed', status: 200, has_body: false }, 'settled before the first byte');
+  t.equal(res.headers['idempotency-status'], 'executed');
+  const retry = async () => {
+    t.equal(problemOf(await ask(url, { key: 'k' })).code, 'response_not_retained');
+    t.match(await recordOf(running.databaseUrl, 'k'), { state: 'completed', status: 200, has_body: false });
+    t.equal(upstream.lines.length, 1, 'it ran once');
+  };
+  return { res, sent, retry };
+}
+
+t.test('a client that leaves in the midst of it', async (t) => {
+  const { res, sent, retry } = await guardedLarge(t);
+  await once(res, 'data');
+  res.destroy();
+  await until('the upstream could finish', () => sent() === total);
+  await retry();
+});
+
+t.test('an upstream that cuts it in the middle: the client is cut too, and the record stays', async (t) => {
+  const { res, retry } = await guardedLarge(t, total / 2);
+  let got = 0;
+  res.on('data', (chunk: Buffer) => (got += chunk.length));
+  await closed(res);
+  t.ok(got < total);
+  t.equal(res.complete, false, 'what is cut looks cut');
+  await retry();
+});
+
+t.test('an HTTP/1.0 client, as nginx is by default, can tell a cut answer from a whole one', async (t) => {
+  const { upstream } = await largeUpstream(t, total / 2);
+  const { dataUrl } = await sidecar(t, {
+    upstream: upstream.origin,
+    config: 'defaults: { maxStoredBody: 1kb }',
+  });
+  const request = 'POST /a HTTP/1.0\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n\r\n';
+  const answer = await exchange(t, Number(new URL(dataUrl).port), request);
+  t.match(answer, `Content-Length: ${total}\r\n`);
+  t.match(answer, /Idempotency-Expires: /);
+  t.ok(answer.length < total);
+});
