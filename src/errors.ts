@@ -6,6 +6,7 @@ const exitCodes = {
   store_missing: 2,
   schema_mismatch: 3,
   store_unreachable: 4,
+  store_refused: 4,
   store_not_durable: 2,
   store_unavailable: 1,
   port_in_use: 1,

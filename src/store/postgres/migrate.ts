@@ -134,9 +134,12 @@ async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T
     return await work(client);
   } catch (error) {
     if (error instanceof OncegateError) throw error;
-    throw new OncegateError('store_unreachable', `the store does not answer: ${asError(error).message}`, {
-      cause: error,
-    });
+    const { code, message } = asError(error) as Error & { code?: unknown };
+    // It answered, and said no: a wrong password, no such database, missing rights. Asking again would not help.
+    const isRefusal = typeof code === 'string' && /^(28|3D|42)/.test(code);
+    throw isRefusal
+      ? new OncegateError('store_refused', `the store refuses: ${message}`, { cause: error })
+      : new OncegateError('store_unreachable', `the store does not answer: ${message}`, { cause: error });
   } finally {
     await client.end().catch(() => {});
   }
