@@ -36,10 +36,11 @@ export class Attempt {
     });
   }
 
-  conclude(others: Reply): void {
+  conclude(others: () => Reply): void {
     this.#isConcluded = true;
     if (this.#waiters === null) return;
-    for (const resolve of this.#waiters) resolve(others);
+    const reply = others();
+    for (const resolve of this.#waiters) resolve(reply);
     this.#waiters = null;
   }
 }

@@ -15,7 +15,8 @@ import type { Claim } from './reserve.ts';
 /** What an attempt came to: for the client that ran it, and for those who waited for it. */
 export interface Conclusion {
   readonly first: Reply;
-  readonly others: Reply;
+  /** Made only if somebody waited. */
+  readonly others: () => Reply;
 }
 
 /** Milliseconds a client waits for the store to take an answer; then it is told to ask again with the same key. */
@@ -60,7 +61,7 @@ export async function giveUp(
   const doubt = { scope: wanted.scope, key: wanted.key, attempt: attempt.id, status: null, error };
   await within(closing(deps, attempt, deps.store.markUnknownIfHeld(doubt)), unsavedMs);
   exchange.outcome = 'unknown';
-  attempt.conclude(reply);
+  attempt.conclude(() => reply);
   return reply;
 }
 
@@ -108,10 +109,10 @@ function describe(error: Error): string {
 async function within(settling: Promise<SettleResult>, ms: number): Promise<SettleResult> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<SettleResult>((resolve) => {
-    timer = setTimeout(resolve, ms, {
-      kind: 'unconfirmed',
-      cause: new Error(`the store did not settle within ${ms} ms`),
-    });
+    // The error is made when it is needed: its stack costs as much as hashing the request.
+    timer = setTimeout(() => {
+      resolve({ kind: 'unconfirmed', cause: new Error(`the store did not settle within ${ms} ms`) });
+    }, ms);
   });
   const result = await Promise.race([settling, late]);
   clearTimeout(timer);
@@ -138,23 +139,19 @@ function conclusionOf(
   }
   const retainUntilMs = outcome === 'store' ? until : null;
   if (captured.kind === 'large' || head === null)
-    return { first: { kind: 'stream', capture, idempotency, retainUntilMs }, others: notKept(outcome) };
+    return { first: { kind: 'stream', capture, idempotency, retainUntilMs }, others: () => notKept(outcome) };
   const headers = clientHeaders(head.headers);
   const { status } = head;
   const { body } = captured;
   const first: Reply = { kind: 'answer', status, headers, body, idempotency, retainUntilMs };
-  const stored = encodeStored(headers);
-  if (outcome === 'store') {
-    return {
-      first,
-      others: replay(
-        { status, headers: stored, body, closeFramed: ending.closeFramed },
-        until,
-        exchange.policy,
-      ),
-    };
-  }
-  return { first, others: { ...first, headers: decodeStored(stored) ?? [] } };
+  const { closeFramed } = ending;
+  const others = (): Reply => {
+    const stored = encodeStored(headers);
+    if (outcome === 'store')
+      return replay({ status, headers: stored, body, closeFramed }, until, exchange.policy);
+    return { ...first, headers: decodeStored(stored) ?? [] };
+  };
+  return { first, others };
 }
 
 function notKept(outcome: Outcome): Reply {
@@ -182,5 +179,5 @@ function afterRefusal(
 }
 
 function both(reply: Reply): Conclusion {
-  return { first: reply, others: reply };
+  return { first: reply, others: () => reply };
 }

@@ -10,12 +10,25 @@ export function createLogger(
   level: string,
   to: DestinationStream = destination({ dest: 1, sync: false }),
 ): Logger {
-  return pino({ level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` }, to);
+  return pino({ level, base: null, timestamp }, to);
+}
+
+let stampedMs = 0;
+let stamp = '';
+
+/** Spelled once a millisecond, however many lines that has. */
+function timestamp(): string {
+  const nowMs = Date.now();
+  if (nowMs !== stampedMs) {
+    stampedMs = nowMs;
+    stamp = `,"time":"${new Date(nowMs).toISOString()}"`;
+  }
+  return stamp;
 }
 
 /** Enough to find a record's lines again; never the key itself. */
 function keyHash(id: RecordId | null): string | undefined {
-  return id === null ? undefined : hash('sha256', Buffer.from(idOf(id), 'latin1'), 'hex').slice(0, 16);
+  return id === null ? undefined : hash('sha256', idOf(id), 'hex').slice(0, 16);
 }
 
 const rounded = (ms: number | null): number | undefined =>
