@@ -1,10 +1,11 @@
 import t from 'tap';
 import { recordSwept } from '../../src/events.ts';
 import { renewOnce } from '../../src/loops/lease-keeper.ts';
-import { Sweeper, type SweeperDeps } from '../../src/loops/sweeper.ts';
+import { Sweeper, sweepLimit } from '../../src/loops/sweeper.ts';
 import { Attempts } from '../../src/proxy/attempts.ts';
 import { Lease } from '../../src/store/lease.ts';
-import type { Held, Release, Store, Swept } from '../../src/store/store.ts';
+import type { Held, Store, Swept } from '../../src/store/store.ts';
+import { until } from '../helpers/until.ts';
 import { type PostgresHarness, postgresHarness } from '../store/postgres-harness.ts';
 import { answer, heldBy, recordAt, reserved, retentionMs } from '../store/samples.ts';
 
@@ -137,51 +138,37 @@ t.test('an attempt that is settled as unknown while the list is on its way is no
   t.equal((await recordAt(store, record)).state, 'unknown', 'its request may have run');
 });
 
-/** A store whose answers the test gives. */
-function fakeDeps(store: Partial<Store>, attempts: SweeperDeps['attempts']): SweeperDeps {
-  const lease = { current: () => 'instance' } as unknown as Lease;
-  return { store: store as Store, lease, attempts, leaseMs, nowMs: () => 0 };
-}
-
-const heldAs = (attempt: string): Held => ({ scope: Buffer.alloc(32), key: attempt, attempt });
-
 t.test('a busy instance still finds the one that was lost', async (t) => {
-  const rows = [...Array.from({ length: 5_000 }, (_, i) => heldAs(`known ${i}`)), heldAs('lost')];
-  const released: string[] = [];
-  const store: Partial<Store> = {
-    listInProgress: async (_instance, limit) => rows.slice(0, limit),
-    releaseIfHeld: async ({ attempt }: Release) => {
-      released.push(attempt);
-      return { kind: 'settled', retainUntilMs: 0 };
-    },
-  };
-  const attempts = { size: 5_000, isKnown: (attempt: string) => attempt.startsWith('known') };
-  t.same(await new Sweeper(fakeDeps(store, attempts)).runOnce(signal), { released: 1, swept: 0 });
-  t.same(released, ['lost']);
+  const harness = await postgresHarness(t);
+  const [store] = harness.stores;
+  const { sweeper, attempts, instance } = await sweeping(harness);
+  const running = Array.from({ length: sweepLimit + 50 }, () => attempts.open(instance, 1_000));
+  await Promise.all(running.map(({ id }) => reserved(store, { instance, attempt: id })));
+  const lost = await reserved(store, { instance });
+  t.same(await sweeper.runOnce(signal), { released: 1, swept: 0 });
+  t.equal((await recordAt(store, lost)).state, 'failed_retryable');
 });
 
-t.test('a stop does not wait for a store that is away', async (t) => {
+t.test('a stop does not wait for a release that the store cannot take', async (t) => {
+  const harness = await postgresHarness(t);
+  const [store] = harness.stores;
+  const { sweeper, instance } = await sweeping(harness);
+  const lost = await reserved(store, { instance });
+  const unblock = await harness.block(lost);
   const stopping = new AbortController();
-  let asked: () => void = () => {};
-  const releasing = new Promise<void>((resolve) => (asked = resolve));
-  const store: Partial<Store> = {
-    listInProgress: async () => [heldAs('lost')],
-    releaseIfHeld: () => {
-      asked();
-      return new Promise(() => {});
-    },
-  };
-  const pass = new Sweeper(fakeDeps(store, { size: 0, isKnown: () => false })).runOnce(stopping.signal);
-  await releasing;
+  const pass = sweeper.runOnce(stopping.signal);
+  await until('it is being released', () => store.unsettled === 1);
   stopping.abort();
   t.same(await pass, { released: 1, swept: 0 });
+  await unblock();
 });
 
 t.test('without a lease nothing is ours', async (t) => {
-  const store: Partial<Store> = {
-    listInProgress: () => Promise.reject(new Error('not asked for')),
-  };
-  const deps = fakeDeps(store, { size: 0, isKnown: () => false });
-  const lease = { current: () => null } as unknown as Lease;
-  t.same(await new Sweeper({ ...deps, lease }).runOnce(signal), { released: 0, swept: 0 });
+  const harness = await postgresHarness(t);
+  const [store] = harness.stores;
+  const { lease, instance, attempts } = await sweeping(harness);
+  await reserved(store, { instance });
+  await lease.close();
+  const sweeper = new Sweeper({ store, lease, attempts, leaseMs, nowMs: () => 0 });
+  t.same(await sweeper.runOnce(signal), { released: 0, swept: 0 });
 });

@@ -1,5 +1,5 @@
-import t from 'tap';
-import type { StoredRecord } from '../../src/core/record.ts';
+import { randomUUID } from 'node:crypto';
+import t, { type Test } from 'tap';
 import { encodeStored } from '../../src/core/response.ts';
 import { type AnswerRefused, answerRefused } from '../../src/events.ts';
 import { Attempts } from '../../src/proxy/attempts.ts';
@@ -8,16 +8,17 @@ import type { ProxyDeps } from '../../src/proxy/deps.ts';
 import type { Exchange } from '../../src/proxy/exchange.ts';
 import type { Forwarded } from '../../src/proxy/forward.ts';
 import type { Claim } from '../../src/proxy/reserve.ts';
-import type { SettleResult, Store } from '../../src/store/store.ts';
-import { digest, someFingerprint } from '../store/samples.ts';
-
-const wanted: Claim = {
-  scope: digest('scope'),
-  key: 'k',
-  fingerprint: someFingerprint(),
-  hasCredentials: false,
-  tenant: null,
-};
+import type { Reservation } from '../../src/store/store.ts';
+import { postgresHarness } from '../store/postgres-harness.ts';
+import {
+  answer,
+  recordAt,
+  reservation,
+  reserved,
+  retentionMs,
+  someFingerprint,
+  someId,
+} from '../store/samples.ts';
 
 const head = {
   status: 201,
@@ -37,47 +38,37 @@ const answered: Forwarded = {
   capture: { discard: () => {} } as unknown as Forwarded['capture'],
 };
 
-function scene(result: SettleResult) {
+/** A real store in which `attempt` holds the key. */
+async function scene(t: Test) {
+  const harness = await postgresHarness(t);
+  const [store, other] = harness.stores;
   const attempts = new Attempts();
-  const attempt = attempts.open('instance', 1_000);
-  const settle = async () => result;
-  const store = {
-    completeIfHeld: settle,
-    releaseIfHeld: settle,
-    markUnknownIfHeld: settle,
-  } as unknown as Store;
+  const attempt = attempts.open(randomUUID(), 60_000);
+  const wanted: Claim = { ...someId(), fingerprint: someFingerprint(), hasCredentials: false, tenant: null };
+  await reserved(store, { ...wanted, attempt: attempt.id, instance: attempt.instance });
   const exchange = {
-    policy: { outcomes: { preset: 'standard', overrides: {} }, retentionMs: 1_000, replayStatus: 'original' },
+    policy: { outcomes: { preset: 'standard', overrides: {} }, retentionMs, replayStatus: 'original' },
     requestId: 'r',
     error: null,
   } as unknown as Exchange;
-  return { deps: { store, attempts } as unknown as ProxyDeps, attempts, attempt, exchange };
+  const deps = { store, attempts } as unknown as ProxyDeps;
+  return { harness, store, other, deps, attempts, attempt, exchange, wanted };
 }
 
-const record = (changes: Partial<StoredRecord>): StoredRecord => ({
-  attempt: 'another',
-  epoch: '2',
-  state: 'in_progress',
-  fingerprint: wanted.fingerprint,
-  hadCredentials: false,
-  expired: false,
-  retainUntilMs: null,
-  answer: null,
-  ...changes,
-});
-
-const kept = { status: 200, headers: encodeStored([]), body: Buffer.from('kept'), closeFramed: false };
+type Scene = Awaited<ReturnType<typeof scene>>;
 
 t.test('settled: the client gets the answer, and the attempt is no longer known', async (t) => {
-  const { deps, attempts, attempt, exchange } = scene({ kind: 'settled', retainUntilMs: 5 });
+  const { deps, attempts, attempt, exchange, wanted, store } = await scene(t);
   const { first, others } = await complete(deps, exchange, { wanted, attempt, forwarded: answered });
-  t.match(first, { kind: 'answer', status: 201, idempotency: 'executed', retainUntilMs: 5 });
-  t.match(others, { kind: 'answer', status: 201, idempotency: 'replayed', headers: ['X-A', '1'] });
+  t.match(first, { kind: 'answer', status: 201, idempotency: 'executed', retainUntilMs: Number });
+  t.match(others(), { kind: 'answer', status: 201, idempotency: 'replayed', headers: ['X-A', '1'] });
   t.equal(attempts.isKnown(attempt.id), false);
+  t.equal((await recordAt(store, wanted)).state, 'completed');
 });
 
 t.test('a settlement that the store never took: the attempt stays known, for its request ran', async (t) => {
-  const { deps, attempts, attempt, exchange } = scene({ kind: 'unconfirmed', cause: new Error('closed') });
+  const { deps, attempts, attempt, exchange, wanted, store } = await scene(t);
+  await store.close(0);
   const { first } = await complete(deps, exchange, { wanted, attempt, forwarded: answered });
   t.match(first, { kind: 'problem', code: 'answer_unsaved' });
   t.equal(attempts.isKnown(attempt.id), true);
@@ -85,39 +76,71 @@ t.test('a settlement that the store never took: the attempt stays known, for its
 });
 
 t.test('a fault of ours: unknown, and known where not even that could be written', async (t) => {
-  for (const [result, isKnown] of [
-    [{ kind: 'settled', retainUntilMs: null }, false],
-    [{ kind: 'unconfirmed', cause: new Error('closed') }, true],
-  ] as const) {
-    const { deps, attempts, attempt, exchange } = scene(result);
+  for (const closed of [false, true]) {
+    const { deps, attempts, attempt, exchange, wanted, store, other } = await scene(t);
+    if (closed) await store.close(0);
     const waiting = attempt.concluded();
     t.match(await giveUp(deps, exchange, wanted, attempt), { kind: 'problem', code: 'upstream_failed' });
     t.match(await waiting, { code: 'upstream_failed' }, 'those who wait are told');
-    t.equal(attempts.isKnown(attempt.id), isKnown);
+    t.equal(attempts.isKnown(attempt.id), closed);
+    t.equal((await recordAt(other, wanted)).state, closed ? 'in_progress' : 'unknown');
   }
 });
 
-t.test('refused: what is kept counts, not what we got', async (t) => {
-  const rows: readonly [StoredRecord | null, object][] = [
-    [record({ state: 'completed', answer: kept }), { kind: 'answer', status: 200, body: kept.body }],
-    [record({ state: 'completed', answer: { ...kept, body: null } }), { code: 'response_not_retained' }],
-    [record({}), { code: 'in_progress' }],
-    [record({ state: 'failed_retryable', retainUntilMs: 1 }), { code: 'in_progress' }],
-    [record({ state: 'unknown' }), { code: 'outcome_unknown' }],
-    [record({ fingerprint: someFingerprint() }), { code: 'key_reused' }],
-    [null, { code: 'outcome_unknown' }],
-  ];
-  for (const [found, reply] of rows) {
-    const { deps, attempts, attempt, exchange } = scene({ kind: 'refused', record: found });
+/** The key is released and taken over by another attempt, as an operator and a retry on another replica would do. */
+async function taken(
+  { other, attempt, wanted }: Scene,
+  changes: Partial<Reservation> = {},
+): Promise<Reservation> {
+  const held = { scope: wanted.scope, key: wanted.key, attempt: attempt.id };
+  await other.releaseIfHeld({ ...held, status: null, error: 'released', retentionMs });
+  const next = reservation({ ...wanted, ...changes });
+  await other.takeOverIfUnchanged(await recordAt(other, wanted), next);
+  return next;
+}
+
+const kept = answer({ status: 200, headers: encodeStored([]), body: Buffer.from('kept') });
+
+const refusals: Readonly<Record<string, { meanwhile: (s: Scene) => Promise<unknown>; reply: object }>> = {
+  'another attempt completed it': {
+    meanwhile: async (s) => s.other.completeIfHeld({ ...(await taken(s)), answer: kept, retentionMs }),
+    reply: { kind: 'answer', status: 200, body: kept.body, idempotency: 'replayed' },
+  },
+  'another attempt completed it, its answer too large to keep': {
+    meanwhile: async (s) =>
+      s.other.completeIfHeld({ ...(await taken(s)), answer: { ...kept, body: null }, retentionMs }),
+    reply: { code: 'response_not_retained' },
+  },
+  'another attempt runs': { meanwhile: (s) => taken(s), reply: { code: 'in_progress' } },
+  'another attempt was released': {
+    meanwhile: async (s) =>
+      s.other.releaseIfHeld({ ...(await taken(s)), status: null, error: 'released', retentionMs }),
+    reply: { code: 'in_progress' },
+  },
+  'nobody knows what became of another attempt': {
+    meanwhile: async (s) => s.other.markUnknownIfHeld({ ...(await taken(s)), status: null, error: 'cut' }),
+    reply: { code: 'outcome_unknown' },
+  },
+  'another attempt runs another request': {
+    meanwhile: (s) => taken(s, { fingerprint: someFingerprint() }),
+    reply: { code: 'key_reused' },
+  },
+  'the record is gone': { meanwhile: (s) => s.harness.clear(), reply: { code: 'outcome_unknown' } },
+};
+
+for (const [what, { meanwhile, reply }] of Object.entries(refusals)) {
+  t.test(`refused, ${what}: what is kept counts, not what we got`, async (t) => {
+    const here = await scene(t);
+    const { deps, attempts, attempt, exchange, wanted } = here;
+    await meanwhile(here);
     const refused: AnswerRefused[] = [];
-    const end = answerRefused.subscribe((one) => refused.push(one));
+    t.teardown(answerRefused.subscribe((one) => refused.push(one)));
     const { first, others } = await complete(deps, exchange, { wanted, attempt, forwarded: answered });
-    end();
-    t.match(first, reply, found?.state ?? 'gone');
-    t.equal(others, first);
+    t.match(first, reply);
+    t.equal(others(), first);
     t.notMatch(JSON.stringify(first), Buffer.from('ours').toString('base64'));
-    t.match(refused, [{ attempt: attempt.id, status: 201, outcome: 'store' }]);
+    t.match(refused, [{ attempt: attempt.id, status: 201, outcome: 'store' }], 'it is kept as evidence');
     t.equal(exchange.outcome, 'refused');
     t.equal(attempts.isKnown(attempt.id), false);
-  }
-});
+  });
+}
