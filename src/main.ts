@@ -64,7 +64,7 @@ export async function start({ config, policies, storeTarget, log }: StartOptions
     checkStore: () => store.check(),
     metrics,
   });
-  const data = await createProxyServer(deps);
+  const { app: data, cut } = await createProxyServer(deps);
   const loops: Loop[] = [];
 
   const takeApart = async () => {
@@ -89,7 +89,7 @@ export async function start({ config, policies, storeTarget, log }: StartOptions
     const drain = async (hurry: boolean) => {
       draining = true;
       if (!hurry) await new Promise((resolve) => setTimeout(resolve, config.drain.delayMs));
-      await finish(data, attempts, clients, config.drain.maxMs);
+      await finish({ data, cut, attempts, clients, maxMs: config.drain.maxMs });
       await takeApart();
     };
     return { dataUrl, opsUrl, drain: (hurry) => (drained ??= drain(hurry)) };
@@ -99,18 +99,21 @@ export async function start({ config, policies, storeTarget, log }: StartOptions
   }
 }
 
+interface Finishing {
+  readonly data: FastifyInstance;
+  readonly cut: () => void;
+  readonly attempts: Attempts;
+  readonly clients: Clients;
+  readonly maxMs: number;
+}
+
 /** Stops accepting; what runs is answered; past `maxMs` it is cut, and its record settled as unknown. */
-async function finish(
-  data: FastifyInstance,
-  attempts: Attempts,
-  clients: Clients,
-  maxMs: number,
-): Promise<void> {
+async function finish({ data, cut, attempts, clients, maxMs }: Finishing): Promise<void> {
   // In this order: a request that is still being read has no attempt yet, and its client may leave.
   const answered = data.close().then(() => attempts.idle());
   const timer = setTimeout(() => {
     void clients.destroy();
-    data.server.closeAllConnections();
+    cut();
   }, maxMs);
   // What the store has not settled even then is left to the sweeper of another instance.
   const atLast = setTimeout(() => attempts.abandon(), maxMs + lastSettleMs);

@@ -37,10 +37,12 @@ const store = z
       .describe('check: refuse to start on another schema version (exit 3). auto: migrate at start.'),
     poolSize: z
       .int()
-      .min(2)
+      .min(6)
       .max(1000)
       .prefault(10)
-      .describe('Connections to PostgreSQL of this instance, at most.'),
+      .describe(
+        'Connections to PostgreSQL of this instance, at most; five of them for settling and the loops.',
+      ),
     durability: z
       .enum(['strict', 'relaxed'])
       .prefault('strict')

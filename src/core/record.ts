@@ -14,7 +14,8 @@ export interface Move {
 /** Every legal move; what is not here is refused by the store's guards. No retry ever leaves `unknown` or `dead_letter`. */
 export const moves: readonly Move[] = [
   { from: 'in_progress', to: 'completed', by: ['attempt'] },
-  { from: 'in_progress', to: 'failed_retryable', by: ['attempt'] },
+  // The sweeper: what this instance reserved and provably never sent.
+  { from: 'in_progress', to: 'failed_retryable', by: ['attempt', 'sweeper'] },
   { from: 'in_progress', to: 'unknown', by: ['attempt', 'sweeper'] },
   { from: 'failed_retryable', to: 'in_progress', by: ['retry'] },
   { from: 'failed_retryable', to: 'completed', by: ['attempt'] },

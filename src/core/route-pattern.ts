@@ -5,7 +5,7 @@
 //   /orders/*        /orders itself and everything below it (as a prefix of a Kubernetes Ingress)
 //
 // Compared is RFC 3986's normal form (section 6.2.2): escapes of unreserved characters decoded, hex in upper case, dot
-// segments resolved. So `/v1/%63harges` and `/x/../v1/charges` do not escape the policy of `/v1/charges`. A trailing slash
+// segments resolved; and without `;` parameters. So `/v1/%63harges` and `/v1/charges;x` do not escape the policy of `/v1/charges`. A trailing slash
 // does not matter: most frameworks route both spellings to one handler. Letter case does matter.
 // Paths that servers read differently (encoded or double slashes) are refused before, see ambiguousPath in request.ts.
 // Only policy is chosen this way: scope, fingerprint and the forwarded target keep the raw path.
@@ -54,9 +54,9 @@ export function patternFault(pattern: string): string | null {
   return null;
 }
 
-/** RFC 3986 normal form, without a trailing slash. `path` starts with a slash. */
+/** RFC 3986 normal form, without parameters and trailing slash. `path` starts with a slash. */
 export function normalPath(path: string): string {
-  return resolveDots(decodeUnreserved(path));
+  return resolveDots(withoutParameters(decodeUnreserved(path)));
 }
 
 function decodeUnreserved(path: string): string {
@@ -64,6 +64,11 @@ function decodeUnreserved(path: string): string {
     const char = String.fromCharCode(Number.parseInt(escape.slice(1), 16));
     return /[\w.~-]/.test(char) ? char : escape.toUpperCase();
   });
+}
+
+/** Servlet containers route `/v1/charges;x=1` to `/v1/charges`: it must not slip past that path's policy. */
+function withoutParameters(path: string): string {
+  return path.replaceAll(/(?:;|%3B)[^/]*/g, '');
 }
 
 function resolveDots(path: string): string {

@@ -29,8 +29,8 @@ interface Entry extends Pattern {
   readonly policies: Policy[];
 }
 
-/** A path whose normal form may differ: an escape, a dot segment, a trailing slash. */
-const unusual = /%|\/\.|.\/$/;
+/** A path whose normal form may differ: an escape, a parameter, a dot segment, a trailing slash. */
+const unusual = /[%;]|\/\.|.\/$/;
 
 /** `routes`: each policy's `route` is its pattern, without fault. */
 export function compileRoutes(defaults: Policy, routes: readonly Policy[]): Policies {

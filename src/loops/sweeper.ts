@@ -30,7 +30,7 @@ export class Sweeper {
 
   async runOnce(signal: AbortSignal): Promise<Counts> {
     try {
-      const released = await this.#releaseOrphans(signal);
+      const released = await this.#releaseOrphans();
       if (signal.aborted || this.#deps.nowMs() < this.#quietUntilMs) return { released, swept: 0 };
       const swept = await this.#deps.store.sweep(sweepLimit);
       for (const record of swept) recordSwept.publish(record);
@@ -42,19 +42,12 @@ export class Sweeper {
   }
 
   /** Reserved for us by a statement whose answer we never saw: nobody forwarded them, so they may run again. */
-  async #releaseOrphans(signal: AbortSignal): Promise<number> {
+  async #releaseOrphans(): Promise<number> {
     const { store, lease } = this.#deps;
     const instance = lease.current();
     if (instance === null) return 0;
     const orphans = await this.#findOrphans(instance);
-    if (orphans.length === 0) return 0;
-    const error = 'reserved but never forwarded';
-    const releases = orphans.map((held) =>
-      store.releaseIfHeld({ ...held, status: null, error, retentionMs: orphanRetentionMs }),
-    );
-    // They are repeated for as long as the store is away, which a stop must not wait for.
-    await Promise.race([Promise.all(releases), aborted(signal)]);
-    return orphans.length;
+    return orphans.length === 0 ? 0 : await store.releaseIfNeverSent(instance, orphans);
   }
 
   /**
@@ -71,13 +64,3 @@ export class Sweeper {
     return suspects.filter(({ attempt }) => still.has(attempt));
   }
 }
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
-}
-
-/** A day, like the default retention: a client that was told 503 has long retried by then. */
-const orphanRetentionMs = 86_400_000;

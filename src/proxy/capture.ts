@@ -15,8 +15,11 @@ export type Captured =
   /** More than may be stored: the ending is that of the head, the rest waits in the upstream's socket. */
   | { readonly kind: 'large'; readonly ending: Ending; readonly head: AnswerHead };
 
-/** Milliseconds without the client taking a byte, after which the rest is read and thrown away. */
-const defaultStallMs = 30_000;
+/**
+ * Milliseconds without the client taking a byte, after which the rest is read and thrown away. Shorter than upstreams
+ * are usually given for the whole answer: else that time would end first, and the upstream be cut.
+ */
+const defaultStallMs = 10_000;
 
 /** Holds an answer until it is settled. One that is too large is handed on in pieces, after it was settled. */
 export class Capture implements AnswerSink {
@@ -133,7 +136,11 @@ export class Capture implements AnswerSink {
 
   #watch(res: ServerResponse): void {
     this.#unwatch();
-    this.#stall = setTimeout(() => res.destroy(), this.#stallMs);
+    this.#stall = setTimeout(() => {
+      // Said here too: a pipelined answer that has no socket yet never closes.
+      this.discard();
+      res.destroy();
+    }, this.#stallMs);
   }
 
   #unwatch(): void {

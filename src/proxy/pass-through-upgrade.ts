@@ -21,10 +21,19 @@ export class DataRequest extends IncomingMessage {
     return upgrade?.toLowerCase() === 'websocket' && length === undefined && coding === undefined;
   }
 
+  get wasOffered(): boolean {
+    return this.#offered === true;
+  }
+
   set upgrade(offered: unknown) {
     // Node's constructor sets it too, before this class has its fields.
     if (#offered in this) this.#offered = offered;
   }
+}
+
+/** An upgrade was offered and we go on in HTTP/1.1. */
+export function isDeclinedUpgrade(req: IncomingMessage): boolean {
+  return req instanceof DataRequest && req.wasOffered && !req.upgrade;
 }
 
 interface Asked {
@@ -38,14 +47,20 @@ interface Asked {
 export class Upgrades {
   readonly #asked = new WeakMap<IncomingMessage, Asked>();
   readonly #open = new Set<Socket>();
+  readonly #isAnswering: (socket: Socket) => boolean;
   #closed = false;
+
+  constructor(isAnswering: (socket: Socket) => boolean) {
+    this.#isAnswering = isAnswering;
+  }
 
   /** Such a request takes the same way through hooks and routes as any other. */
   listen(server: Server, route: (req: IncomingMessage, res: ServerResponse) => void): void {
     server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => {
       socket.on('error', () => socket.destroy());
-      // A server made without DataRequest has lost this request's body by now.
-      if (!(req instanceof DataRequest)) {
+      // A server made without DataRequest has lost this request's body by now. Sent on the heels of another request,
+      // it would take the socket from under that one's answer.
+      if (!(req instanceof DataRequest) || this.#isAnswering(socket)) {
         socket.destroy();
         return;
       }

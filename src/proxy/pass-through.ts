@@ -1,4 +1,5 @@
 import { type IncomingHttpHeaders, type IncomingMessage, METHODS, type ServerOptions } from 'node:http';
+import type { Socket } from 'node:net';
 import httpProxy from '@fastify/http-proxy';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { UpstreamTarget } from '../core/policy.ts';
@@ -13,6 +14,8 @@ export interface PassThroughDeps {
   /** Every upstream that can be asked for, known when the config is loaded. */
   readonly targets: readonly UpstreamTarget[];
   readonly requestIdOf: (request: FastifyRequest) => string;
+  /** Whether an answer is still to come, or to end, on this connection. */
+  readonly isAnswering: (socket: Socket) => boolean;
 }
 
 /** CONNECT never becomes a request in Node. TRACE is refused below: it would show the client what we added. */
@@ -50,7 +53,7 @@ type Carrier = IncomingHttpHeaders & { [passageKey]: Passage };
  */
 export async function registerPassThrough(app: FastifyInstance, deps: PassThroughDeps): Promise<void> {
   const pools = new PassThroughPools(deps.targets);
-  const upgrades = new Upgrades();
+  const upgrades = new Upgrades(deps.isAnswering);
   upgrades.listen(app.server, (req, res) => app.routing(req, res));
   app.addHook('preClose', (done) => {
     upgrades.close();

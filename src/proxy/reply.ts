@@ -37,7 +37,11 @@ const statusOfProblem: Partial<Record<ProblemCode, IdempotencyStatus>> = {
 };
 
 export async function send(exchange: Exchange, reply: Reply): Promise<void> {
-  if (exchange.clientGone && reply.kind !== 'stream') return;
+  if (exchange.clientGone) {
+    // What was not read yet must still be read, or the upstream would be held up.
+    if (reply.kind === 'stream') reply.capture.discard();
+    return;
+  }
   switch (reply.kind) {
     case 'gone':
       return;

@@ -32,10 +32,15 @@ export async function claim(deps: ProxyDeps, exchange: Exchange, wanted: Claim):
     return { kind: 'refuse', code: 'store_unavailable' };
   }
   const attempt = deps.attempts.open(instance, exchange.policy.upstream.timeoutMs + settleGraceMs);
-  const claimed = await claimAs(deps, exchange, wanted, attempt);
-  // Not ours, or not known to be: the sweeper releases whatever row it may have left behind.
-  if (claimed.kind !== 'own') deps.attempts.close(attempt);
-  return claimed;
+  let isOurs = false;
+  try {
+    const claimed = await claimAs(deps, exchange, wanted, attempt);
+    isOurs = claimed.kind === 'own';
+    return claimed;
+  } finally {
+    // Not ours, or not known to be: the sweeper releases whatever row it may have left behind.
+    if (!isOurs) deps.attempts.close(attempt);
+  }
 }
 
 async function claimAs(

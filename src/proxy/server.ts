@@ -12,6 +12,7 @@ import type { ProxyDeps } from './deps.ts';
 import { Exchange } from './exchange.ts';
 import { handle } from './handle.ts';
 import { passThroughServerOptions, registerPassThrough } from './pass-through.ts';
+import { isDeclinedUpgrade } from './pass-through-upgrade.ts';
 import { send } from './reply.ts';
 
 declare module 'fastify' {
@@ -21,10 +22,18 @@ declare module 'fastify' {
   }
 }
 
+/** Milliseconds for a client to read why its bytes were refused. */
+const unreadableLingerMs = 1_000;
 const usableRequestId = /^[\w.:@/+=-]{1,128}$/;
 
+export interface ProxyServer {
+  readonly app: FastifyInstance;
+  /** Ends every connection, also one that became or wants to become a WebSocket. */
+  readonly cut: () => void;
+}
+
 /** The data port: guarded requests are taken here, all others pass through. */
-export async function createProxyServer(deps: ProxyDeps): Promise<FastifyInstance> {
+export async function createProxyServer(deps: ProxyDeps): Promise<ProxyServer> {
   const app = fastify({
     ...passThroughServerOptions(requestIdOf),
     forceCloseConnections: 'idle',
@@ -45,7 +54,9 @@ export async function createProxyServer(deps: ProxyDeps): Promise<FastifyInstanc
     deps.policies.all.flatMap((policy) => (policy.mode === 'enforce' ? policy.methods : [])),
   );
   app.addHook('onRequest', (request, reply, done) => {
-    connections.expect(reply.raw);
+    if (!connections.expect(reply.raw)) return;
+    // Node has thrown away what came behind it in the same packet: the next bytes may be the midst of something.
+    if (isDeclinedUpgrade(request.raw)) connections.seal(reply.raw);
     if (!take(deps, guardedMethods, request, reply)) done();
   });
   app.decorateRequest('taken', false);
@@ -57,8 +68,9 @@ export async function createProxyServer(deps: ProxyDeps): Promise<FastifyInstanc
     targetOf: (method, url) => deps.policies.policyFor(method, pathOf(url)).upstream,
     targets: deps.policies.all.map((policy) => policy.upstream),
     requestIdOf: (request) => request.id,
+    isAnswering: (socket) => connections.isAnswering(socket),
   });
-  return app;
+  return { app, cut: () => connections.cut() };
 }
 
 /** true: this request is answered here and goes no further. */
@@ -157,4 +169,7 @@ function refuseUnreadable(error: Error & { code?: string }, socket: Socket): voi
   socket.end(
     `${head}Content-Length: ${Buffer.byteLength(problem.body)}\r\nConnection: close\r\n\r\n${problem.body}`,
   );
+  // A client that never closes must not keep the socket.
+  const timer = setTimeout(() => socket.destroy(), unreadableLingerMs);
+  socket.once('close', () => clearTimeout(timer));
 }

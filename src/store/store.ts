@@ -108,6 +108,11 @@ export interface Store {
   sweep(limit: number): Promise<readonly Swept[]>;
   /** `in_progress` records of one instance: the sweeper compares them with the attempts it knows. */
   listInProgress(instance: string, limit: number): Promise<readonly Held[]>;
+  /**
+   * Those of `held` that are still `in_progress` and of this instance → `failed_retryable`; says how many. Only for
+   * records that were provably never sent. One that is locked is left for the next pass.
+   */
+  releaseIfNeverSent(instance: string, held: readonly Held[]): Promise<number>;
   /** Deletes at most `limit` records past retention, and instances long gone. Says how many records. */
   reap(limit: number): Promise<number>;
 

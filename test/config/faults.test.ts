@@ -38,7 +38,7 @@ const table: readonly (readonly [config: string, ...faults: string[]])[] = [
     'store: { poolSize: "ten" }',
     '1:20: store.poolSize: must be a number, not text; write for instance poolSize: 10',
   ],
-  ['store: { poolSize: 1 }', '1:20: store.poolSize: is too small; write at least 2'],
+  ['store: { poolSize: 1 }', '1:20: store.poolSize: is too small; write at least 6'],
   ['upstream: { connections: 1.5 }', '1:26: upstream.connections: must be a whole number, not a fraction; '],
   ['upstream: { connections: 100000 }', '1:26: upstream.connections: is too large; write at most 65535'],
   ['store: { embedded: yes }', '1:20: store.embedded: must be true or false, not text; '],

@@ -40,11 +40,11 @@ t.test('a late answer is accepted from everywhere but completed', (t) => {
   t.end();
 });
 
-t.test('the sweeper only doubts, and only the reconciler gives up', (t) => {
+t.test('the sweeper touches only what is in progress, and only the reconciler gives up', (t) => {
   t.strictSame(sourcesOf('unknown', 'sweeper'), ['in_progress']);
-  for (const state of ['completed', 'failed_retryable', 'dead_letter'] as const) {
+  t.strictSame(sourcesOf('failed_retryable', 'sweeper'), ['in_progress'], 'what was never sent');
+  for (const state of ['completed', 'dead_letter'] as const)
     t.strictSame(sourcesOf(state, 'sweeper'), [], state);
-  }
   t.strictSame(sourcesOf('dead_letter', 'reconciler'), ['unknown']);
   t.strictSame(sourcesOf('dead_letter', 'operator'), []);
   t.end();

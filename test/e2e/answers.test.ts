@@ -376,7 +376,10 @@ const rows: Readonly<Record<string, (t: Test, guarded: Guarded) => Promise<void>
   async 'the log holds neither keys nor bodies nor credentials'(t, guarded) {
     const { upstream, sidecar } = guarded;
     const key = randomUUID();
-    await guarded.send(key, { headers: { Authorization: 'Bearer credential' }, body: '{"card":"secret one"}' });
+    await guarded.send(key, {
+      headers: { Authorization: 'Bearer credential' },
+      body: '{"card":"secret one"}',
+    });
     await guarded.send(key, { body: '{"card":"secret two"}' });
     await guarded.send(key, { steer: { cut: true } });
     const log = sidecar.lines.join('');

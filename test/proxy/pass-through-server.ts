@@ -31,7 +31,8 @@ export async function passThrough(
 ): Promise<PassThrough> {
   let requests = 0;
   const app = fastify({ ...passThroughServerOptions(() => `request-${++requests}`) });
-  await registerPassThrough(app, { targetOf, targets, requestIdOf: (request) => request.id });
+  const isAnswering = () => false;
+  await registerPassThrough(app, { targetOf, targets, isAnswering, requestIdOf: (request) => request.id });
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
   t.teardown(async () => {
     app.server.closeAllConnections();

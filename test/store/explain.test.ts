@@ -7,6 +7,7 @@ import {
   findSweepable,
   listInProgress,
   reap,
+  releaseNeverSent,
   sweep,
 } from '../../src/store/postgres/sql/loops.ts';
 import { read, readWhole } from '../../src/store/postgres/sql/read.ts';
@@ -102,6 +103,7 @@ function cases(rows: number): [Statement, string[], string][] {
       'using record_pkey',
     ],
     [sweep, [scopes, keys, uuids, words('lease_over')], 'using record_'],
+    [releaseNeverSent, [scopes, keys, uuids, uuids], 'using record_'],
     [reap, [scopes, keys, uuids], 'using record_pkey'],
     [findSweepable, ['200'], 'record_in_progress'],
     [listInProgress, [uuid(), '200'], 'record_in_progress'],

@@ -71,7 +71,10 @@ async function assertDurable(store: PostgresStore): Promise<void> {
     await store.check();
   } catch (error) {
     await store.close(0);
-    throw new OncegateError('store_not_durable', (error as Error).message, { cause: error });
+    // What `check` rejects with names the statement, that the connection, and that the reason.
+    const reason = ((error as Error).cause as Error | undefined)?.cause;
+    if (reason instanceof OncegateError) throw reason;
+    throw new OncegateError('store_unreachable', (error as Error).message, { cause: error });
   }
 }
 

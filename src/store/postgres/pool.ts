@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { asError } from '../../errors.ts';
+import { asError, OncegateError } from '../../errors.ts';
 import { type Look, lookAtServer } from './sql/connection.ts';
 import type { Statement } from './sql/statement.ts';
 import { classify, StatementError } from './statement-error.ts';
@@ -138,7 +138,8 @@ export class Pool {
     const [synchronousCommit, fsync, readOnly, records] = result.rows[0] as unknown as Look;
     if (readOnly) throw new Error('the server is read-only or recovering');
     if (durability === 'strict' && (synchronousCommit === 'off' || fsync === 'off')) {
-      throw new Error(
+      throw new OncegateError(
+        'store_not_durable',
         `the server may lose acknowledged commits (synchronous_commit ${synchronousCommit}, fsync ${fsync}); ` +
           'turn them on, or accept the loss with store.durability: relaxed',
       );

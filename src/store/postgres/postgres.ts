@@ -19,7 +19,15 @@ import { compareIds } from './rows.ts';
 import { Settler } from './settler.ts';
 import { ping } from './sql/connection.ts';
 import { closeLease, openLease, renewLease } from './sql/lease.ts';
-import { findReapable, findSweepable, listInProgress, reap, reapInstances, sweep } from './sql/loops.ts';
+import {
+  findReapable,
+  findSweepable,
+  listInProgress,
+  reap,
+  reapInstances,
+  releaseNeverSent,
+  sweep,
+} from './sql/loops.ts';
 import type { Statement } from './sql/statement.ts';
 import { StatementError } from './statement-error.ts';
 import { defaultTimeouts, type Timeouts } from './timeouts.ts';
@@ -134,6 +142,14 @@ export class PostgresStore implements Store {
   async listInProgress(instance: string, limit: number): Promise<readonly Held[]> {
     const rows = await this.#pass(listInProgress, [instance, limit]);
     return rows.map(([scope, key, attempt]) => ({ scope, key, attempt }) as Held);
+  }
+
+  async releaseIfNeverSent(instance: string, held: readonly Held[]): Promise<number> {
+    const rows = await this.#passOver(held.toSorted(compareIds), releaseNeverSent, (some) => [
+      ...heldArrays(some),
+      textArray(some.map(() => instance)),
+    ]);
+    return rows.length;
   }
 
   async reap(limit: number): Promise<number> {

@@ -84,6 +84,26 @@ export async function sweepContract(t: Test, harness: Harness): Promise<void> {
     t.strictSame(await store.sweep(100), []);
   });
 
+  t.test('never sent: released, if in progress and of that instance; nothing else is', async (t) => {
+    const instance = await live();
+    for (const state of states) {
+      const wanted = await reserved(store, { instance });
+      await bring(harness, wanted, state);
+      const before = await stateOf(wanted);
+      t.equal(
+        await store.releaseIfNeverSent(instance, [heldBy(wanted)]),
+        before === 'in_progress' ? 1 : 0,
+        state,
+      );
+      t.equal(await stateOf(wanted), before === 'in_progress' ? 'failed_retryable' : before);
+    }
+    const foreign = await reserved(store, { instance: await live() });
+    t.equal(await store.releaseIfNeverSent(instance, [heldBy(foreign)]), 0);
+    const mine = await reserved(store, { instance });
+    t.equal(await store.releaseIfNeverSent(instance, [{ ...heldBy(mine), attempt: randomUUID() }]), 0);
+    t.same([await stateOf(foreign), await stateOf(mine)], ['in_progress', 'in_progress']);
+  });
+
   t.test('at most as many as asked for, the oldest deadlines first', async (t) => {
     const all = await Promise.all(Array.from({ length: 5 }, () => reserved(store)));
     for (const [index, one] of all.entries())

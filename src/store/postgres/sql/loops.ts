@@ -48,6 +48,27 @@ WHERE record.state = 'in_progress'
 LIMIT $2`,
 );
 
+/**
+ * The instance is compared too, and the state is not that of a late answer: whatever the caller got wrong, a record that
+ * became unknown stays so. A day of retention: a client that was told 503 has long retried by then.
+ */
+export const releaseNeverSent = statement(
+  'release_never_sent',
+  `UPDATE oncegate.record AS record
+SET
+  state = 'failed_retryable',
+  retain_until = clock_timestamp() + interval '1 day',
+  last_error = 'reserved but never forwarded'
+FROM ${lockTimeout(loopLockMs)} AS bounded
+CROSS JOIN unnest($1::bytea[], $2::text[], $3::text[], $4::text[]) AS item(scope, key, attempt, instance)
+WHERE record.scope = item.scope
+  AND record.key = item.key
+  AND record.attempt = item.attempt::uuid
+  AND record.instance = item.instance::uuid
+  AND record.state IN (${fromStates('failed_retryable', 'sweeper')})
+RETURNING record.attempt`,
+);
+
 /** Not clock_timestamp(): being volatile it is no index condition, and every pass would read the whole index. */
 export const findReapable = statement(
   'find_reapable',
