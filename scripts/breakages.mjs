@@ -13,7 +13,15 @@ import { breakages } from '../test/breakages.mjs';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const only = process.argv[2] ?? '';
 const wanted = breakages.filter(({ rule }) => rule.includes(only));
-const copied = ['src', 'test', 'migrations', 'package.json', 'tsconfig.json', '.taprc', 'config.example.yaml'];
+const copied = [
+  'src',
+  'test',
+  'migrations',
+  'package.json',
+  'tsconfig.json',
+  '.taprc',
+  'config.example.yaml',
+];
 
 /** A copy that a breakage may have for itself; packages are shared. */
 function makeCopy() {
@@ -35,7 +43,11 @@ function applyTo(dir, { file, find, replace }) {
 /** The exit code of one test file; a test that hangs is cut, which counts as caught. */
 function run(dir, test) {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, ['--import=tsx', test], { cwd: dir, stdio: 'ignore', timeout: 90_000 });
+    const child = spawn(process.execPath, ['--import=tsx', test], {
+      cwd: dir,
+      stdio: 'ignore',
+      timeout: 90_000,
+    });
     child.once('exit', (code, signal) => resolve(code ?? signal));
   });
 }
@@ -56,7 +68,9 @@ for (const breakage of wanted) {
   const fault = await check(breakage);
   if (fault !== null) failed += 1;
   const seconds = ((Date.now() - began) / 1000).toFixed(1);
-  console.log(`${fault === null ? 'caught' : 'FAILED'}  ${breakage.rule} (${fault ?? breakage.test}, ${seconds} s)`);
+  console.log(
+    `${fault === null ? 'caught' : 'FAILED'}  ${breakage.rule} (${fault ?? breakage.test}, ${seconds} s)`,
+  );
 }
 console.log(`breakages: ${wanted.length - failed} passed, ${failed} failed`);
 process.exit(failed === 0 ? 0 : 1);

@@ -15,7 +15,7 @@ import { switchingHead, type Upgrades } from './pass-through-upgrade.ts';
 const maxTimerMs = 2 ** 31 - 1;
 
 /** What reply-from takes for undici's answer: it copies the headers, and gives the body back to be sent. */
-export interface Answer {
+interface Answer {
   readonly statusCode: number;
   readonly headers: AnswerHeaders;
   readonly body: Passage;

@@ -13,28 +13,38 @@ import { post, target } from '../upstream/send.ts';
 import { exchange } from './pass-through-server.ts';
 
 const total = 30_000_000;
-const head = `HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nSet-Cookie: a=1\r\nContent-Length: ${total}\r\n\r\n`;
+const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nSet-Cookie: a=1\r\n';
+const chunkBytes = 100_000;
+const plain = Buffer.alloc(chunkBytes, 'x');
 
-/** Sends all of it as fast as it is taken, or up to `cutAt` bytes, then resets. */
-function large(cutAt?: number): RawScript & { sent(): number } {
+interface Shape {
+  /** So many bytes are sent, then the connection is reset. */
+  readonly cutAt?: number;
+  /** Without a length, in chunks. */
+  readonly chunked?: boolean;
+}
+
+/** Sends all of it as fast as it is taken. */
+function large({ cutAt, chunked }: Shape): RawScript & { sent(): number } {
   let sent = 0;
-  const chunk = Buffer.alloc(100_000, 'x');
+  const chunk = chunked ? Buffer.from(`${chunkBytes.toString(16)}\r\n${plain.toString()}\r\n`) : plain;
+  const framing = chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${total}`;
   const pump = (socket: Socket): void => {
     while (sent < total && !socket.destroyed) {
       if (cutAt !== undefined && sent >= cutAt) return void socket.resetAndDestroy();
-      sent += chunk.length;
+      sent += chunkBytes;
       if (!socket.write(chunk)) return void socket.once('drain', () => pump(socket));
     }
   };
   const requested = ({ socket }: { socket: Socket }) => {
-    socket.write(head);
+    socket.write(`${head}${framing}\r\n\r\n`);
     pump(socket);
   };
   return { requested, sent: () => sent };
 }
 
-async function largeUpstream(t: Test, cutAt?: number) {
-  const script = large(cutAt);
+async function largeUpstream(t: Test, shape: Shape = {}) {
+  const script = large(shape);
   const upstream = await RawUpstream.listen(script);
   t.teardown(() => upstream.close());
   return { upstream, sent: script.sent };
@@ -101,8 +111,8 @@ t.test('a client that takes its time gets all of it', async (t) => {
 });
 
 /** A guarded request for the large answer, through a sidecar. */
-async function guardedLarge(t: Test, cutAt?: number) {
-  const { upstream, sent } = await largeUpstream(t, cutAt);
+async function guardedLarge(t: Test, shape: Shape = {}) {
+  const { upstream, sent } = await largeUpstream(t, shape);
   const running = await sidecar(t, { upstream: upstream.origin, config: 'defaults: { maxStoredBody: 1kb }' });
   const url = `${running.dataUrl}/a`;
   const req = get(url, { agent: false, method: 'POST', headers: { 'Idempotency-Key': 'k' } });
@@ -129,18 +139,24 @@ t.test('a client that leaves in the midst of it', async (t) => {
   await retry();
 });
 
-t.test('an upstream that cuts it in the middle: the client is cut too, and the record stays', async (t) => {
-  const { res, retry } = await guardedLarge(t, total / 2);
-  let got = 0;
-  res.on('data', (chunk: Buffer) => (got += chunk.length));
-  await closed(res);
-  t.ok(got < total);
-  t.equal(res.complete, false, 'what is cut looks cut');
-  await retry();
-});
+for (const chunked of [false, true]) {
+  const how = chunked ? 'chunked' : 'with a length';
+  t.test(
+    `an upstream that cuts it in the middle, ${how}: the client is cut too, the record stays`,
+    async (t) => {
+      const { res, retry } = await guardedLarge(t, { cutAt: total / 2, chunked });
+      let got = 0;
+      res.on('data', (chunk: Buffer) => (got += chunk.length));
+      await closed(res);
+      t.ok(got < total);
+      t.equal(res.complete, false, 'what is cut looks cut');
+      await retry();
+    },
+  );
+}
 
 t.test('an HTTP/1.0 client, as nginx is by default, can tell a cut answer from a whole one', async (t) => {
-  const { upstream } = await largeUpstream(t, total / 2);
+  const { upstream } = await largeUpstream(t, { cutAt: total / 2 });
   const { dataUrl } = await sidecar(t, {
     upstream: upstream.origin,
     config: 'defaults: { maxStoredBody: 1kb }',

@@ -214,7 +214,7 @@ t.test('one whose wait is over takes nobody with it when its client leaves', asy
   let leave: () => void = () => {};
   const left = new Promise<void>((resolve) => (leave = resolve));
   t.equal(await waiters.settled(id('x'), 'x', { waitMs: 1, left }), null);
-  const next = waiters.settled(id('x'), 'x', { waitMs: 60_000, left: never });
+  const next = waiters.settled(id('x'), 'x', { waitMs: 5_000, left: never });
   leave();
   await left;
   state = 'unknown';
