@@ -57,7 +57,7 @@ t.test('version', async (t) => {
 t.test('misuse: exit 2, what is wrong, what to write, where to read', async (t) => {
   const rows: [args: string, err: RegExp][] = [
     ['srve', /^oncegate: unknown command srve; did you mean serve\?\nSee: oncegate help\n$/],
-    ['frobnicate', /^oncegate: unknown command frobnicate; write one of serve, migrate/],
+    ['frobnicate', /^oncegate: unknown command frobnicate; write one of serve, demo, migrate/],
     ['help srve', /unknown command srve; did you mean serve/],
     [
       'serve --lisen x',
