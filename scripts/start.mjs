@@ -13,7 +13,9 @@ if (status !== 0) process.exit(status ?? 1);
 
 const given = process.argv.slice(2);
 const hasUpstream = given.some((word) => /^https?:/.test(word) || /^--config(=|$)/.test(word));
-const args = hasUpstream ? ['serve', '--embedded', ...given] : ['demo', ...given];
+// Whoever names a store wants that one.
+const hasStore = given.some((word) => /^--(embedded|database-url)(=|$)/.test(word));
+const args = hasUpstream ? ['serve', ...(hasStore ? [] : ['--embedded']), ...given] : ['demo', ...given];
 const child = spawn(process.execPath, [join(root, 'dist/cli/oncegate.js'), ...args], { stdio: 'inherit' });
 child.once('error', (error) => {
   process.stderr.write(`${error.message}\n`);

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Address } from './config/address.ts';
 import type { Config } from './config/config.ts';
+import { routeLines } from './config/describe.ts';
 import type { UpstreamTarget } from './core/policy.ts';
 import type { Policies } from './core/routes.ts';
 import { asError, OncegateError } from './errors.ts';
@@ -24,6 +25,8 @@ export interface StartOptions {
   readonly policies: Policies;
   readonly storeTarget: StoreTarget;
   readonly log: Logger;
+  /** Ends the wait for a store that is not there yet. */
+  readonly signal?: AbortSignal;
 }
 
 export interface Running {
@@ -39,10 +42,11 @@ const retryMs = 1_000;
 const lastSettleMs = 5_000;
 
 /** Wiring only: config → store → servers → loops; `drain` takes it apart in the opposite order. */
-export async function start({ config, policies, storeTarget, log }: StartOptions): Promise<Running> {
+export async function start({ config, policies, storeTarget, log, signal }: StartOptions): Promise<Running> {
   for (const warning of config.warnings) log.warn(warning);
   const stopLogging = logEvents(log);
-  const opened = await openStore(storeTarget, config.identity, (line) => log.info(line));
+  const opened = await openStore(storeTarget, config.identity, { log: (line) => log.info(line), signal });
+  for (const warning of opened.warnings) log.warn(warning);
   const { store } = opened;
   const lease = new Lease(store, config.leaseMs);
   const attempts = new Attempts();
@@ -81,10 +85,14 @@ export async function start({ config, policies, storeTarget, log }: StartOptions
 
   try {
     await renewOnce({ lease });
-    const opsUrl = await listen(ops, config.listen.ops);
-    const dataUrl = await listen(data, config.listen.data);
+    const opsUrl = await listen(ops, config.listen.ops, { flag: '--ops-listen', field: 'listen.ops' });
+    const dataUrl = await listen(data, config.listen.data, { flag: '--listen', field: 'listen.data' });
     loops.push(...startLoops(config, deps));
-    log.info({ data: dataUrl, ops: opsUrl, store: opened.description, schema: opened.version }, 'serving');
+    const routes = routeLines(config, policies.defaults.upstream.origin);
+    log.info(
+      { data: dataUrl, ops: opsUrl, store: opened.description, schema: opened.version, routes },
+      'serving',
+    );
     let drained: Promise<void> | null = null;
     const drain = async (hurry: boolean) => {
       draining = true;
@@ -183,7 +191,16 @@ class Clients {
   }
 }
 
-async function listen(app: FastifyInstance, { host, port }: Address): Promise<string> {
+interface Setting {
+  readonly flag: string;
+  readonly field: string;
+}
+
+async function listen(
+  app: FastifyInstance,
+  { host, port }: Address,
+  { flag, field }: Setting,
+): Promise<string> {
   try {
     return await app.listen({ host, port });
   } catch (error) {
@@ -196,7 +213,7 @@ async function listen(app: FastifyInstance, { host, port }: Address): Promise<st
     }[code];
     throw new OncegateError(
       'port_in_use',
-      `cannot listen on ${host}:${port}: it ${why}. Choose another with --listen, --ops-listen, or listen in the config.`,
+      `cannot listen on ${host}:${port}: it ${why}. Choose another with ${flag} HOST:PORT, or ${field} in the config.`,
       { cause: error },
     );
   }

@@ -23,8 +23,23 @@ const rooms: Readonly<Record<string, Room>> = {
   loops: { rooms: ['core', 'store', 'upstream', 'events', 'errors'], packages: [] },
   ops: { rooms: ['errors', 'events'], packages: ['fastify'] },
   telemetry: { rooms: ['core', 'events'], packages: ['pino', 'prom-client'] },
+  // It judges facts that others gather.
+  doctor: { rooms: ['config', 'store/postgres', 'upstream', 'errors'], packages: [], builtins: [] },
   // Wiring.
-  cli: { rooms: ['config', 'store', 'store/postgres', 'telemetry', 'main', 'errors'], packages: [] },
+  cli: {
+    rooms: [
+      'config',
+      'store',
+      'store/postgres',
+      'upstream',
+      'doctor',
+      'telemetry',
+      'main',
+      'events',
+      'errors',
+    ],
+    packages: [],
+  },
   main: {
     rooms: [
       'config',

@@ -80,3 +80,8 @@ export function settingsOf(command: Command, args: Args): Setting[] {
     return path === undefined || value === undefined ? [] : [{ from: `--${name}`, path, value }];
   });
 }
+
+/** The URL that serve, validate and doctor take as their word. */
+export function upstreamWord({ words: [url] }: Args): Setting[] {
+  return url === undefined ? [] : [{ from: 'URL', path: ['upstream', 'url'], value: url }];
+}

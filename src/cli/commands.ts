@@ -22,7 +22,7 @@ export interface Command {
 const configFlag: Flag = {
   name: 'config',
   value: 'FILE',
-  text: 'YAML file; config.example.yaml shows every field',
+  text: 'YAML file (/etc/oncegate/config.yaml where it is there)',
 };
 const databaseFlag: Flag = {
   name: 'database-url',
@@ -31,6 +31,12 @@ const databaseFlag: Flag = {
   path: ['store', 'url'],
 };
 
+const opsListenFlag: Flag = {
+  name: 'ops-listen',
+  value: 'HOST:PORT',
+  text: 'Probes and metrics (0.0.0.0:9090)',
+  path: ['listen', 'ops'],
+};
 const listenFlags: readonly Flag[] = [
   {
     name: 'listen',
@@ -38,13 +44,13 @@ const listenFlags: readonly Flag[] = [
     text: 'Where clients connect (0.0.0.0:8080)',
     path: ['listen', 'data'],
   },
-  {
-    name: 'ops-listen',
-    value: 'HOST:PORT',
-    text: 'Probes and metrics (0.0.0.0:9090)',
-    path: ['listen', 'ops'],
-  },
+  opsListenFlag,
 ];
+const embeddedFlag: Flag = {
+  name: 'embedded',
+  text: 'A PostgreSQL of this process alone, to try it out',
+  path: ['store', 'embedded'],
+};
 const dataDirFlag: Flag = {
   name: 'data-dir',
   value: 'DIR',
@@ -58,17 +64,7 @@ export const commands: readonly Command[] = [
     usage: 'serve [URL] [flags]',
     summary: 'Stand in front of the service at URL',
     maxWords: 1,
-    flags: [
-      configFlag,
-      ...listenFlags,
-      databaseFlag,
-      {
-        name: 'embedded',
-        text: 'A PostgreSQL of this process alone, to try it out',
-        path: ['store', 'embedded'],
-      },
-      dataDirFlag,
-    ],
+    flags: [configFlag, ...listenFlags, databaseFlag, embeddedFlag, dataDirFlag],
     notes: [
       'A flag wins over the environment, that over the file, that over the default. Every field has a variable:',
       'upstream.url is ONCEGATE_UPSTREAM_URL, store.poolSize is ONCEGATE_STORE_POOL_SIZE. With _FILE added it names a',
@@ -87,6 +83,18 @@ export const commands: readonly Command[] = [
     flags: [...listenFlags, dataDirFlag],
     notes: ['Prints three curls to try. Listens on 127.0.0.1 unless told otherwise; stops on Ctrl-C.'],
     examples: ['oncegate demo', 'oncegate demo --listen 127.0.0.1:8000'],
+  },
+  {
+    name: 'validate',
+    usage: 'validate [URL] [flags]',
+    summary: 'Check the configuration and show what it guards',
+    maxWords: 1,
+    flags: [configFlag, ...listenFlags, databaseFlag],
+    notes: [
+      'Takes what serve takes and starts nothing. Every fault is shown with file:line:column and what to write instead;',
+      'risky settings are warned of. Exit 0 when serve would accept it, else 2.',
+    ],
+    examples: ['oncegate validate --config oncegate.yaml'],
   },
   {
     name: 'migrate',
@@ -109,6 +117,51 @@ export const commands: readonly Command[] = [
       'oncegate migrate up --database-url postgres://user:password@db/oncegate',
       'oncegate migrate sql > schema.sql',
     ],
+  },
+  {
+    name: 'doctor',
+    usage: 'doctor [URL] [flags]',
+    summary: 'Check config, store, upstream and ports; say what to do',
+    maxWords: 1,
+    flags: [
+      configFlag,
+      ...listenFlags,
+      databaseFlag,
+      embeddedFlag,
+      dataDirFlag,
+      { name: 'json', text: 'As one JSON object: ok, and the checks' },
+    ],
+    notes: [
+      'Takes what serve takes. One line a check: ✓ well, ! a risk, ✗ a fault, - not looked at. Reads only, but for one key of',
+      'its own that it stores and removes; to the upstream it connects and sends nothing. Exit 0 without ✗, warnings or',
+      'not; else the code that serve would end with for the first ✗.',
+    ],
+    examples: ['oncegate doctor --config oncegate.yaml', 'oncegate doctor http://127.0.0.1:3000 --json'],
+  },
+  {
+    name: 'healthcheck',
+    usage: 'healthcheck [flags]',
+    summary: 'Ask the sidecar of this machine whether it lives, for container probes',
+    maxWords: 0,
+    flags: [
+      { name: 'ready', text: 'Whether it takes requests too (/readyz); without it only /livez' },
+      configFlag,
+      opsListenFlag,
+    ],
+    notes: ['Exit 0 when it does, else 1. Finds the ops port by the same file and variables as serve.'],
+    examples: ['oncegate healthcheck', 'oncegate healthcheck --ready --ops-listen 127.0.0.1:9090'],
+  },
+  {
+    name: 'schema',
+    usage: 'schema',
+    summary: 'Print the JSON Schema (draft-07) of the config file, for editors',
+    maxWords: 0,
+    flags: [],
+    notes: [
+      'Editors that know YAML complete and check the file when its first line is',
+      '  # yaml-language-server: $schema=./oncegate.schema.json',
+    ],
+    examples: ['oncegate schema > oncegate.schema.json'],
   },
   {
     name: 'version',

@@ -1,39 +1,52 @@
+import { randomBytes } from 'node:crypto';
 import { compilePolicies } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Running } from '../main.ts';
 import { type Args, settingsOf } from './args.ts';
 import type { Command } from './commands.ts';
+import { Tally } from './demo-tally.ts';
 import { startDemoUpstream } from './demo-upstream.ts';
+import { nodeWarning } from './node-line.ts';
 import { requireStore } from './require-store.ts';
 import type { Io } from './run.ts';
 import { serveUntilSignal } from './serve.ts';
 
-/** Everything on this machine: an embedded store, a payments service that charges each time it is asked, and us. */
+/** Below variables and flags: on this machine only, and quiet, for the tally says what happens. */
+const settings = `
+listen: { data: 127.0.0.1:8080, ops: 127.0.0.1:9090 }
+log: { level: error }
+`;
+
+/** Everything on this machine: an embedded store, a flaky payments service that charges each time it is asked, and us. */
 export async function demoCommand(command: Command, args: Args, io: Io): Promise<number> {
   const embedded = { from: 'demo', path: ['store', 'embedded'], value: true };
-  const loopback = [
-    { from: 'demo', path: ['listen', 'data'], value: '127.0.0.1:8080' },
-    { from: 'demo', path: ['listen', 'ops'], value: '127.0.0.1:9090' },
-  ];
-  const flags = [embedded, ...loopback, ...settingsOf(command, args)];
-  const config = loadConfig({ flags, env: io.env });
-  const upstream = await startDemoUpstream();
+  const config = loadConfig({ text: settings, flags: [embedded, ...settingsOf(command, args)], env: io.env });
+  io.stdout.write('Starting an embedded PostgreSQL and a small payments service …\n');
+  const tally = new Tally(io.stdout);
+  const upstream = await startDemoUpstream(() => tally.charged());
   try {
     const policies = compilePolicies(config, upstream.origin);
     const storeTarget = requireStore(config.store);
-    return await serveUntilSignal({ config, policies, storeTarget }, (running) =>
-      io.stdout.write(welcome(running)),
-    );
+    const code = await serveUntilSignal({ config, policies, storeTarget }, (running) => {
+      io.stdout.write(welcome(running));
+      tally.begin();
+    });
+    tally.end();
+    io.stdout.write('Stopped.\n');
+    return code;
   } finally {
     upstream.close();
   }
 }
 
 function welcome({ dataUrl, opsUrl }: Running): string {
+  // Of this run alone: the store remembers the keys of earlier ones.
+  const key = `order-${randomBytes(2).toString('hex')}`;
   const charge = (amount: number) =>
-    `  curl -i ${dataUrl}/charges -H 'Idempotency-Key: order-1' -H 'Content-Type: application/json' -d '{"amount":${amount}}'\n`;
+    `  curl -i ${dataUrl}/charges -H 'Idempotency-Key: ${key}' -H 'Content-Type: application/json' -d '{"amount":${amount}}'\n`;
+  const node = nodeWarning(process.version, new Date());
   return `
-Oncegate stands at ${dataUrl} in front of a small payments service that charges each time it is asked.
+Oncegate stands at ${dataUrl} in front of a slow payments service that charges each time it is asked.
 Try these in another terminal:
 
  1. a charge
@@ -42,8 +55,10 @@ ${charge(10)}
 ${charge(10)}
  3. the same key for another amount: refused with 422
 ${charge(99)}
-How often it charged: curl ${dataUrl}/charges     Metrics: ${opsUrl}/metrics     Stop: Ctrl-C
-Your own service: npm start -- http://127.0.0.1:3000, or oncegate serve http://127.0.0.1:3000 --embedded
+Every third charge is made and its answer lost, as networks do. Send other keys until one gets 502, then send that again:
+409 outcome_unknown, and nothing is charged twice.
 
+Metrics: ${opsUrl}/metrics     Your own service: oncegate serve http://127.0.0.1:3000 --embedded     Stop: Ctrl-C
+${node === null ? '' : `! ${node}\n`}
 `;
 }

@@ -4,6 +4,7 @@ import { OncegateError } from '../errors.ts';
 import { migrateStatus, migrateUp, migrationSql } from '../store/postgres/migrate.ts';
 import { type Args, misuse, settingsOf } from './args.ts';
 import type { Command } from './commands.ts';
+import { configFile } from './config-file.ts';
 import { requireStore } from './require-store.ts';
 import type { Io } from './run.ts';
 
@@ -32,9 +33,8 @@ function actionFault(word: string | undefined): string {
 }
 
 function target(command: Command, args: Args, io: Io): { url: string; identity: string } {
-  const file = args.flags.get('config');
   const flags = settingsOf(command, args);
-  const config = loadConfig({ ...(typeof file === 'string' ? { file } : {}), flags, env: io.env });
+  const config = loadConfig({ ...configFile(args, io), flags, env: io.env });
   const store = requireStore(config.store);
   if (store.kind === 'external') return { url: store.url, identity: config.identity };
   throw new OncegateError(

@@ -43,6 +43,14 @@ async function execute(command: Command, args: Args, io: Io): Promise<number> {
       return (await import('./demo.ts')).demoCommand(command, args, io);
     case 'migrate':
       return (await import('./migrate.ts')).migrateCommand(command, args, io);
+    case 'validate':
+      return (await import('./validate.ts')).validateCommand(command, args, io);
+    case 'doctor':
+      return (await import('./doctor.ts')).doctorCommand(command, args, io);
+    case 'healthcheck':
+      return (await import('./healthcheck.ts')).healthcheckCommand(command, args, io);
+    case 'schema':
+      return (await import('./schema.ts')).schemaCommand(io);
     case 'version':
       return (await import('./version.ts')).versionCommand(args, io);
     default:

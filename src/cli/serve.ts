@@ -2,28 +2,27 @@ import { compilePolicies } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Running, StartOptions } from '../main.ts';
 import type { Logger } from '../telemetry/logger.ts';
-import { type Args, settingsOf } from './args.ts';
+import { type Args, settingsOf, upstreamWord } from './args.ts';
 import type { Command } from './commands.ts';
+import { configFile } from './config-file.ts';
+import { nodeWarning } from './node-line.ts';
 import { requireStore } from './require-store.ts';
 import type { Io } from './run.ts';
 
 export async function serveCommand(command: Command, args: Args, io: Io): Promise<number> {
-  const [url] = args.words;
-  const file = args.flags.get('config');
-  const config = loadConfig({
-    ...(typeof file === 'string' ? { file } : {}),
-    flags: [
-      ...(url === undefined ? [] : [{ from: 'URL', path: ['upstream', 'url'], value: url }]),
-      ...settingsOf(command, args),
-    ],
+  const loaded = loadConfig({
+    ...configFile(args, io),
+    flags: [...upstreamWord(args), ...settingsOf(command, args)],
     env: io.env,
   });
+  const node = nodeWarning(process.version, new Date());
+  const config = { ...loaded, warnings: [...loaded.warnings, ...(node === null ? [] : [node])] };
   const policies = compilePolicies(config);
   const storeTarget = requireStore(config.store);
   return await serveUntilSignal({ config, policies, storeTarget });
 }
 
-type Serving = Omit<StartOptions, 'log'>;
+type Serving = Omit<StartOptions, 'log' | 'signal'>;
 
 /** What is missing was told before; only now are the servers loaded. */
 export async function serveUntilSignal(
@@ -31,7 +30,9 @@ export async function serveUntilSignal(
   onServing?: (running: Running) => void,
 ): Promise<number> {
   const { createLogger } = await import('../telemetry/logger.ts');
-  const log = createLogger(what.config.log.level);
+  const { consoleLines } = await import('../telemetry/console-lines.ts');
+  const { level } = what.config.log;
+  const log = process.stdout.isTTY ? createLogger(level, consoleLines(process.stdout)) : createLogger(level);
   try {
     return await untilSignal({ ...what, log }, onServing);
   } finally {
@@ -43,9 +44,13 @@ export async function serveUntilSignal(
 const echoMs = 300;
 
 /** Serves until SIGTERM or SIGINT, then drains. A second signal ends at once; the sweeper of another instance settles the rest. */
-async function untilSignal(options: StartOptions, onServing?: (running: Running) => void): Promise<number> {
+async function untilSignal(
+  options: Omit<StartOptions, 'signal'>,
+  onServing?: (running: Running) => void,
+): Promise<number> {
   const { start } = await import('../main.ts');
   const { log } = options;
+  const stop = new AbortController();
   let firstMs: number | null = null;
   let told: (signal: NodeJS.Signals) => void = () => {};
   const first = new Promise<NodeJS.Signals>((resolve) => (told = resolve));
@@ -58,17 +63,22 @@ async function untilSignal(options: StartOptions, onServing?: (running: Running)
     }
     firstMs = performance.now();
     log.info({ signal }, 'draining');
+    stop.abort();
     told(signal);
   };
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
   try {
-    // A signal during the start is obeyed as soon as there is something to take apart.
-    const running: Running = await start(options);
+    const running: Running = await start({ ...options, signal: stop.signal });
     onServing?.(running);
     const signal = await first;
     // A person at a terminal has no load balancer that must notice first.
     await running.drain(signal === 'SIGINT');
     log.info('stopped');
+    return 0;
+  } catch (error) {
+    // Told to stop while it was still waiting for its store: that is no failure.
+    if (!stop.signal.aborted) throw error;
+    log.info('stopped before it served');
     return 0;
   } finally {
     process.off('SIGTERM', onSignal).off('SIGINT', onSignal);

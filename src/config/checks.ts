@@ -1,7 +1,6 @@
 import { patternId } from '../core/route-pattern.ts';
 import type { Address } from './address.ts';
-import { duration } from './duration.ts';
-import { type Path, pathText } from './fault.ts';
+import type { Path } from './fault.ts';
 import type { Settings } from './schema.ts';
 
 export interface Finding {
@@ -85,36 +84,4 @@ function routeFindings({ defaults, routes, upstream }: Partial<Settings>): Findi
     }
   }
   return findings;
-}
-
-/** An answer is of little use to clients that retry from a queue after their own outage. */
-const shortRetentionMs = duration.parse('1h');
-
-/** Legal settings that are risky. */
-export function warningsOf(settings: Settings): string[] {
-  const { defaults, routes, upstream, drain } = settings;
-  const warnings: string[] = [];
-  const policies = [
-    { path: ['defaults'] as Path, ...defaults },
-    ...routes.map((route, i) => ({ ...route, path: ['routes', i] })),
-  ];
-  for (const { path, retention, fingerprint } of policies) {
-    if (retention !== undefined && retention < shortRetentionMs) {
-      warnings.push(
-        `${pathText(path)}.retention is ${duration.format(retention)}: a retry after that runs again`,
-      );
-    }
-    const body = fingerprint?.body ?? defaults.fingerprint.body;
-    if (body === 'raw' && (fingerprint?.ignore?.length ?? 0) > 0) {
-      warnings.push(`${pathText(path)}.fingerprint.ignore has no effect with body: raw`);
-    }
-  }
-  const longest = Math.max(upstream.timeout, ...routes.map((route) => route.upstream?.timeout ?? 0));
-  if (drain.max < longest) {
-    const [max, timeout] = [duration.format(drain.max), duration.format(longest)];
-    warnings.push(
-      `drain.max (${max}) is shorter than the upstream's timeout (${timeout}): a restart may leave outcomes unknown`,
-    );
-  }
-  return warnings;
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { asError } from '../errors.ts';
+import { nearest } from './did-you-mean.ts';
 import type { Fault } from './fault.ts';
 import { type Field, fieldsOf } from './fields.ts';
 import { configSchema } from './schema.ts';
@@ -15,8 +16,8 @@ export interface Setting {
 export interface Environment {
   readonly settings: readonly Setting[];
   readonly faults: readonly Fault[];
-  /** Variables that begin with ONCEGATE_ and mean nothing. */
-  readonly unknown: readonly string[];
+  /** Variables that begin with ONCEGATE_ and mean nothing, and what to say of them. */
+  readonly unknown: readonly { readonly name: string; readonly text: string }[];
 }
 
 /** `store.poolSize` → `ONCEGATE_STORE_POOL_SIZE` */
@@ -31,7 +32,8 @@ export function readEnvironment(env: NodeJS.ProcessEnv): Environment {
   );
   const settings: Setting[] = [];
   const faults: Fault[] = [];
-  const known = new Set<string>();
+  // Names the file itself; the command line reads it.
+  const known = new Set<string>(['ONCEGATE_CONFIG']);
   for (const field of fields) {
     const names = [
       variableName(field.path),
@@ -51,10 +53,15 @@ export function readEnvironment(env: NodeJS.ProcessEnv): Environment {
       });
     }
   }
-  const unknown = Object.keys(env).filter(
-    (name) => name.startsWith('ONCEGATE_') && !known.has(name) && !isServiceLink(name),
-  );
+  const unknown = Object.keys(env)
+    .filter((name) => name.startsWith('ONCEGATE_') && !known.has(name) && !isServiceLink(name))
+    .map((name) => ({ name, text: unknownText(name, [...known]) }));
   return { settings, faults, unknown };
+}
+
+function unknownText(name: string, known: readonly string[]): string {
+  const guess = nearest(name, known);
+  return `the variable ${name} sets nothing: no field has this name${guess === null ? '' : `; did you mean ${guess}?`}`;
 }
 
 /** Kubernetes gives these to every pod beside a Service whose name begins with "oncegate". */

@@ -20,10 +20,15 @@ export function pathText(path: Path): string {
     .join('');
 }
 
-export function faultsError(faults: readonly Fault[]): OncegateError {
-  const lines = faults
+/** From top to bottom of the file, then what variables and flags said. */
+export function faultLines(faults: readonly Fault[]): string[] {
+  return faults
     .toSorted((a, b) => a.offset - b.offset)
     .map(({ where, path, text }) => [where, ...(path.length === 0 ? [] : [pathText(path)]), text].join(': '));
+}
+
+export function faultsError(faults: readonly Fault[]): OncegateError {
+  const lines = faultLines(faults);
   const count = lines.length === 1 ? 'a fault' : `${lines.length} faults`;
   return new OncegateError('config_invalid', [`the configuration has ${count}`, ...lines].join('\n'));
 }

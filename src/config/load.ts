@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { asError, OncegateError } from '../errors.ts';
-import { crossChecks, warningsOf } from './checks.ts';
+import { crossChecks } from './checks.ts';
 import { type Config, configOf } from './config.ts';
 import { readEnvironment, type Setting } from './environment.ts';
-import { type Fault, faultsError, type Path, pathText } from './fault.ts';
+import { type Fault, faultLines, faultsError, type Path, pathText } from './fault.ts';
 import { interpolate } from './interpolate.ts';
 import { complaintsOf, valueAt } from './issues.ts';
 import { configSchema, type Settings } from './schema.ts';
+import { warningsOf } from './warnings.ts';
 import { readYaml, type YamlSource } from './yaml-source.ts';
 
 export interface LoadInput {
@@ -32,13 +33,15 @@ export function loadConfig(input: LoadInput): Config {
     isUnquoted: source.isUnquoted,
   });
 
-  const { settings, faults } = validate(tree, faulty, faultMaker(source, origin));
+  const makeFault = faultMaker(source, origin);
+  const { settings, faults } = validate(tree, faulty, makeFault);
   const all = [...source.faults, ...environment.faults, ...faults];
   if (settings === null || all.length > 0) throw faultsError(all);
-  const unknown = environment.unknown.filter((name) => !used.has(name));
+  const unknown = environment.unknown.filter(({ name }) => !used.has(name)).map(({ text }) => text);
+  const risks = warningsOf(settings, (path) => valueAt(tree, path) !== undefined);
   return configOf(settings, [
-    ...warningsOf(settings),
-    ...unknown.map((name) => `the variable ${name} sets nothing: no field has this name`),
+    ...faultLines(risks.map(({ path, text }) => makeFault(path, text))),
+    ...unknown,
   ]);
 }
 
@@ -47,7 +50,11 @@ function readText(file: string | undefined): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (thrown) {
-    const text = `cannot read the config file ${file}: ${asError(thrown).message}`;
+    const why =
+      (thrown as { code?: string }).code === 'EISDIR'
+        ? 'it is a directory; Docker makes one where the file to be mounted does not exist'
+        : asError(thrown).message;
+    const text = `cannot read the config file ${file}: ${why}`;
     throw new OncegateError('config_invalid', text, { cause: thrown });
   }
 }

@@ -125,7 +125,10 @@ const drain = z.strictObject({
 
 const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 const log = z.strictObject({
-  level: z.enum(levels).prefault('info').describe('JSON lines on standard output from this level up.'),
+  level: z
+    .enum(levels)
+    .prefault('info')
+    .describe('Lines on standard output from this level up: JSON, or text where that is a terminal.'),
 });
 
 /**

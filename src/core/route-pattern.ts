@@ -80,3 +80,18 @@ function resolveDots(path: string): string {
   if (kept.at(-1) === '') kept.pop();
   return `/${kept.join('/')}`;
 }
+
+/** Whether the other patterns leave nothing for this one: `/a` and `/a/*` + `/*` together are all of `/a/*`, and both win over it. */
+export function isShadowed(pattern: string, others: readonly string[]): boolean {
+  const id = patternId(pattern);
+  if (!id.endsWith('/*')) return false;
+  const exact = id.slice(0, -2) || '/';
+  const ids = new Set(others.map(patternId));
+  // A pattern that ends in `*` is never of one path alone.
+  return !exact.endsWith('/*') && ids.has(exact) && ids.has(`${id}/*`);
+}
+
+/** The first segment that other routers would read as a parameter, and that is taken literally here; or null. */
+export function templateSegment(pattern: string): string | null {
+  return pattern.split('/').find((segment) => /^(:.+|\{.*\}|<.*>|\$\w+)$/.test(segment)) ?? null;
+}

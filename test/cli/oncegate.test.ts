@@ -4,12 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { commands } from '../../src/cli/commands.ts';
 import { run } from '../../src/cli/run.ts';
-
-interface Ended {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
+import { type Ended, inProcess } from './in-process.ts';
 
 /** Without the environment of whoever runs the tests. */
 function oncegate(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
@@ -22,18 +17,6 @@ function oncegate(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise
       (_, out, err) => resolve({ code: child.exitCode ?? -1, out, err }),
     );
   });
-}
-
-/** The same in this process, for what a process of its own would not show better. */
-async function inProcess(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
-  let [out, err] = ['', ''];
-  const io = {
-    stdout: { write: (text: string) => (out += text) },
-    stderr: { write: (text: string) => (err += text) },
-    env,
-  };
-  const code = await run(args, io);
-  return { code, out, err };
 }
 
 t.test('help', async (t) => {
@@ -57,7 +40,7 @@ t.test('version', async (t) => {
 t.test('misuse: exit 2, what is wrong, what to write, where to read', async (t) => {
   const rows: [args: string, err: RegExp][] = [
     ['srve', /^oncegate: unknown command srve; did you mean serve\?\nSee: oncegate help\n$/],
-    ['frobnicate', /^oncegate: unknown command frobnicate; write one of serve, demo, migrate/],
+    ['frobnicate', /^oncegate: unknown command frobnicate; write one of serve, demo, validate, migrate/],
     ['help srve', /unknown command srve; did you mean serve/],
     [
       'serve --lisen x',
@@ -146,4 +129,10 @@ t.test('migrate sql needs no store', async (t) => {
   const { code, out } = await inProcess(['migrate', 'sql']);
   t.equal(code, 0);
   t.match(out, /CREATE TABLE/);
+});
+
+t.test('schema: JSON on standard output', async (t) => {
+  const { code, out } = await inProcess(['schema']);
+  t.equal(code, 0);
+  t.match(JSON.parse(out), { $schema: 'http://json-schema.org/draft-07/schema#', type: 'object' });
 });

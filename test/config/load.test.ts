@@ -59,7 +59,7 @@ routes:
     mode: 'off',
     upstream: { origin: 'https://b', timeoutMs: 5_000, host: 'upstream' },
   });
-  t.same(config.warnings, ['routes[0].fingerprint.ignore has no effect with body: raw']);
+  t.match(config.warnings, [/routes\[0\]\.fingerprint\.ignore: has no effect/]);
   const policies = compilePolicies(config);
   t.equal(policies.policyFor('POST', '/b/c').upstream.origin, 'https://b');
   t.equal(policies.policyFor('POST', '/c').upstream.origin, 'http://a.example');
@@ -207,17 +207,6 @@ t.test('aliases are copies', async (t) => {
       message: /config:3:26: routes\[0\].*\nconfig:3:26: routes\[1\]/,
     },
   );
-});
-
-t.test('risky settings are warned of', async (t) => {
-  const config = load(
-    'drain: { max: 10s }\nupstream: { timeout: 8s }\ndefaults: { retention: 30m }\nroutes:\n  - { path: /a, retention: 5m, upstream: { timeout: 20s } }',
-  );
-  t.same(config.warnings, [
-    'defaults.retention is 30m: a retry after that runs again',
-    'routes[0].retention is 5m: a retry after that runs again',
-    "drain.max (10s) is shorter than the upstream's timeout (20s): a restart may leave outcomes unknown",
-  ]);
 });
 
 t.test('one port on two addresses is no clash', async (t) => {

@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import t from 'tap';
 import type { Policy } from '../../src/core/policy.ts';
-import { normalPath, parsePattern, patternFault, patternId } from '../../src/core/route-pattern.ts';
+import {
+  isShadowed,
+  normalPath,
+  parsePattern,
+  patternFault,
+  patternId,
+  templateSegment,
+} from '../../src/core/route-pattern.ts';
 import { compileRoutes, isGuarded } from '../../src/core/routes.ts';
 
 function policy(route: string, over: Partial<Policy> = {}): Policy {
@@ -175,4 +182,37 @@ t.test('any patterns: what is chosen matches, and their order never matters', as
     { numRuns: 500 },
   );
   t.pass();
+});
+
+t.test('a route is shadowed if and only if no path finds it', async (t) => {
+  const segments = ['a', '*'];
+  const level = (n: number): string[] =>
+    n === 0 ? [''] : level(n - 1).flatMap((path) => segments.map((segment) => `${path}/${segment}`));
+  const patterns = ['/', ...level(1), ...level(2), ...level(3)];
+  const paths = [
+    '/',
+    ...['a', 'b'].flatMap((x) => [`/${x}`, ...['a', 'b'].flatMap((y) => deeper(`/${x}/${y}`))]),
+  ];
+  function deeper(path: string): string[] {
+    return [path, ...['a', 'b'].flatMap((x) => [`${path}/${x}`, `${path}/${x}/b`, `${path}/${x}/b/b`])];
+  }
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.constantFrom(...patterns), { minLength: 1, maxLength: 8 }), (chosen) => {
+      const found = new Set(paths.map((path) => routeOf(chosen, path)));
+      for (const pattern of chosen) {
+        const others = chosen.filter((other) => other !== pattern);
+        if (isShadowed(pattern, others) === found.has(pattern)) return false;
+      }
+      return true;
+    }),
+    { numRuns: 3_000 },
+  );
+  t.ok(isShadowed('/*', ['/', '/*/*']));
+  t.notOk(isShadowed('/a', ['/a/*']));
+});
+
+t.test('what other routers would read as a parameter', async (t) => {
+  for (const segment of [':id', '{id}', '<id>', '$id']) t.equal(templateSegment(`/v1/${segment}/x`), segment);
+  for (const pattern of ['/v1/*', '/a:b', '/v1/charges:refund', '/$'])
+    t.equal(templateSegment(pattern), null);
 });

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import t from 'tap';
+import { loadConfig } from '../../src/config/load.ts';
 import { serverDir } from '../helpers/postgres.ts';
 
 const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
@@ -12,6 +13,19 @@ const hasCurl = spawnSync('curl', ['--version']).status === 0;
 
 t.test('the README is short', async (t) => {
   t.ok(readme.split('\n').length < 150);
+});
+
+t.test('its config is legal and has nothing to warn of', async (t) => {
+  const text = /```yaml\n([\s\S]*?)```/.exec(readme)?.[1] ?? '';
+  const config = loadConfig({ text, env: { DATABASE_URL: 'postgres://h/d' } });
+  t.same(config.warnings, []);
+  t.match(config.store, { kind: 'external', migrate: 'auto' });
+  t.match(config.routes, [{ route: '/v1/charges', outcomes: { preset: 'payments' } }]);
+});
+
+t.test('the tarball is called as npm calls it', async (t) => {
+  const { name, version } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<string, string>;
+  t.match(readme, `${name}-${version}.tgz`);
 });
 
 t.test(

@@ -1,9 +1,10 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import t, { type Test } from 'tap';
 import { query, type Teardown, testDatabase } from '../helpers/postgres.ts';
 import { sidecar } from '../helpers/sidecar.ts';
+import { until } from '../helpers/until.ts';
 import { testUpstream } from '../helpers/upstream.ts';
 import { closedPort } from '../proxy/pass-through-server.ts';
 
@@ -45,6 +46,47 @@ async function occupiedPort(t: Teardown): Promise<string> {
   t.teardown(() => server.close());
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
+
+t.test('a stop while it waits for its store ends the wait', async (t) => {
+  const address = `postgres://user:hidden@127.0.0.1:${await closedPort()}/db`;
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    const child = spawn(
+      process.execPath,
+      ['--import=tsx', 'src/cli/oncegate.ts', 'serve', 'http://127.0.0.1:1', '--database-url', address],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    t.teardown(() => child.kill('SIGKILL'));
+    const exited = once(child, 'exit');
+    let said = '';
+    child.stdout.on('data', (chunk) => (said += String(chunk)));
+    await until('it waits', () => said.includes('trying again'));
+    child.kill(signal);
+    t.same(await exited, [0, null], signal);
+    t.match(said, 'stopped before it served');
+  }
+});
+
+t.test('it says where it listens, what it keeps keys in, what it guards, and what is risky', async (t) => {
+  const { lines } = await sidecar(t, {
+    upstream: 'http://127.0.0.1:1',
+    config: 'defaults: { retention: 5m }\nroutes: [{ path: /hooks/*, mode: off }]',
+  });
+  const said = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  t.match(
+    said.find(({ msg }) => msg === 'serving'),
+    {
+      data: /^http:\/\/127/,
+      ops: /^http:\/\/127/,
+      store: /^PostgreSQL at 127\.0\.0\.1:\d+\/test_\w+, no TLS$/,
+      schema: 1,
+      routes: [/^\/hooks\/\* +passes everything through/, /^other paths +guards POST, PATCH → http.*kept 5m/],
+    },
+  );
+  t.match(
+    said.filter(({ level }) => level === 40).map(({ msg }) => msg),
+    [/defaults\.retention: is 5m/],
+  );
+});
 
 t.test('a start that cannot be: one clear message and the right exit code', async (t) => {
   // It takes 30 s and hardly any work: meanwhile the others run.

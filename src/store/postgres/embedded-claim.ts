@@ -54,7 +54,7 @@ function inUse(dir: string, owner: string): OncegateError {
   const pid = owner.slice(PREFIX.length).split('-')[0];
   return new OncegateError(
     'embedded_failed',
-    `${dir} is in use by process ${pid}: stop that oncegate first, or choose another store.dataDir`,
+    `${dir} is in use by process ${pid}: stop that oncegate first, or choose another directory with --data-dir or store.dataDir`,
   );
 }
 

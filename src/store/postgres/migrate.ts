@@ -76,8 +76,14 @@ export function migrationSql(): string {
   return `BEGIN;\n\n${createMigrationTable};\n\n${steps.join('\n')}\nCOMMIT;\n`;
 }
 
+export interface CheckedSchema {
+  readonly version: number;
+  /** Protocol of the connection, as `TLSv1.3`; null: in clear. */
+  readonly tls: string | null;
+}
+
 /** Rejects with `schema_mismatch` unless the store's schema is exactly ours, and `identity_changed` on other settings. */
-export async function checkSchema(url: string, identity: string): Promise<number> {
+export async function checkSchema(url: string, identity: string): Promise<CheckedSchema> {
   return await withClient(url, async (client) => {
     const { version, pending } = await statusOf(client);
     const wanted = migrations().length;
@@ -96,7 +102,7 @@ export async function checkSchema(url: string, identity: string): Promise<number
       );
     }
     await checkIdentity(client, identity);
-    return version;
+    return { version, tls: tlsOf(client) };
   });
 }
 
@@ -122,6 +128,21 @@ async function statusOf(client: pg.Client): Promise<{ version: number; pending: 
   return { version: applied.at(-1) ?? 0, pending: migrations().filter(({ number }) => !done.has(number)) };
 }
 
+/** The driver shows its socket in no other way; what it was told to do may differ from what it did. */
+function tlsOf(client: pg.Client): string | null {
+  const { stream } = (client as unknown as { connection: { stream: { getProtocol?: () => string | null } } })
+    .connection;
+  return stream.getProtocol?.() ?? null;
+}
+
+/** It answered, and said no: asking again would not help. By SQLSTATE. */
+const refusals: readonly (readonly [code: RegExp, advice: string])[] = [
+  [/^28/, "Check user and password in the store's URL."],
+  [/^3D/, "Create that database first, or correct the store's URL."],
+  [/^42501$/, 'Grant that right, or let the owner run `oncegate migrate up`.'],
+  [/^42/, 'Its schema is not as this Oncegate left it.'],
+];
+
 async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({
     connectionString: url,
@@ -135,11 +156,14 @@ async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T
   } catch (error) {
     if (error instanceof OncegateError) throw error;
     const { code, message } = asError(error) as Error & { code?: unknown };
-    // It answered, and said no: a wrong password, no such database, missing rights. Asking again would not help.
-    const isRefusal = typeof code === 'string' && /^(28|3D|42)/.test(code);
-    throw isRefusal
-      ? new OncegateError('store_refused', `the store refuses: ${message}`, { cause: error })
-      : new OncegateError('store_unreachable', `the store does not answer: ${message}`, { cause: error });
+    const refusal = typeof code === 'string' ? refusals.find(([pattern]) => pattern.test(code)) : undefined;
+    throw refusal === undefined
+      ? new OncegateError(
+          'store_unreachable',
+          `the store does not answer: ${message}. Is PostgreSQL running there, and is DATABASE_URL or store.url right?`,
+          { cause: error },
+        )
+      : new OncegateError('store_refused', `the store refuses: ${message}. ${refusal[1]}`, { cause: error });
   } finally {
     await client.end().catch(() => {});
   }

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { OncegateError } from '../../errors.ts';
 import { startEmbedded } from './embedded.ts';
 import { checkSchema, migrateUp } from './migrate.ts';
@@ -16,10 +17,17 @@ export type StoreTarget =
 export interface OpenedStore {
   readonly store: PostgresStore;
   readonly version: number;
-  /** For people: where it is, without credentials. */
+  /** For people: where it is, without credentials, and how it is spoken to. */
   readonly description: string;
+  readonly warnings: readonly string[];
   /** Stops the embedded server; nothing to do for an external one. */
   readonly stop: () => Promise<void>;
+}
+
+export interface Watching {
+  readonly log: (line: string) => void;
+  /** Ends the wait. */
+  readonly signal: AbortSignal | undefined;
 }
 
 /** Milliseconds a store may take to come up beside us, as in a pod that starts both. */
@@ -30,13 +38,13 @@ const askAgainMs = 1_000;
 export async function openStore(
   target: StoreTarget,
   identity: string,
-  log: (line: string) => void,
+  { log, signal }: Watching,
 ): Promise<OpenedStore> {
   const server = target.kind === 'embedded' ? await startEmbedded({ dataDir: target.dataDir, log }) : null;
   const stop = async () => server?.stop();
   try {
     const url = server?.url ?? (target as { url: string }).url;
-    const version = await whenReachable(log, async () => {
+    const { version, tls } = await whenReachable({ log, signal }, async () => {
       if (server !== null || target.migrate === 'auto') {
         const { applied } = await migrateUp(url);
         for (const name of applied) log(`migrated: ${name}`);
@@ -45,23 +53,23 @@ export async function openStore(
     });
     const store = new PostgresStore({ url, poolSize: target.poolSize, durability: target.durability });
     await assertDurable(store);
-    return { store, version, description: describe(target, url), stop };
+    return { store, version, ...describe(target, url, tls), stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-async function whenReachable<T>(log: (line: string) => void, work: () => Promise<T>): Promise<T> {
+async function whenReachable<T>({ log, signal }: Watching, work: () => Promise<T>): Promise<T> {
   const untilMs = performance.now() + reachableWithinMs;
   for (;;) {
     try {
       return await work();
     } catch (error) {
       const isAway = error instanceof OncegateError && error.code === 'store_unreachable';
-      if (!isAway || performance.now() > untilMs) throw error;
+      if (!isAway || performance.now() > untilMs || signal?.aborted) throw error;
       log(`${error.message}; trying again for ${Math.ceil((untilMs - performance.now()) / 1000)} s`);
-      await new Promise((resolve) => setTimeout(resolve, askAgainMs));
+      await setTimeout(askAgainMs, undefined, { signal }).catch(() => {});
     }
   }
 }
@@ -78,8 +86,20 @@ async function assertDurable(store: PostgresStore): Promise<void> {
   }
 }
 
-function describe(target: StoreTarget, url: string): string {
+function describe(
+  target: StoreTarget,
+  url: string,
+  tls: string | null,
+): Pick<OpenedStore, 'description' | 'warnings'> {
   const { hostname, port, pathname } = new URL(url);
   const where = `${hostname}:${port || 5432}${pathname}`;
-  return target.kind === 'embedded' ? `embedded PostgreSQL at ${where}, data in ${target.dataDir}` : where;
+  if (target.kind === 'embedded')
+    return { description: `embedded PostgreSQL at ${where}, data in ${target.dataDir}`, warnings: [] };
+  // Empty: a socket file of this machine.
+  const isLocal = /^(localhost|127\..*|\[::1\]|)$/.test(hostname);
+  const warnings =
+    tls !== null || isLocal
+      ? []
+      : [`the store at ${hostname} is spoken to without TLS; add ?sslmode=verify-full to its URL`];
+  return { description: `PostgreSQL at ${where}, ${tls ?? 'no TLS'}`, warnings };
 }

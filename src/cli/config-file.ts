@@ -1,0 +1,14 @@
+import { existsSync } from 'node:fs';
+import type { Args } from './args.ts';
+import type { Io } from './run.ts';
+
+/** Where the image expects a mounted file, so that no command needs to be told. */
+const usualFile = '/etc/oncegate/config.yaml';
+
+/** The config file of this command line: the flag's, the variable's, or the usual one where it is there. */
+export function configFile(args: Args, { env }: Io): { readonly file?: string } {
+  const flag = args.flags.get('config');
+  if (typeof flag === 'string') return { file: flag };
+  if (env['ONCEGATE_CONFIG']) return { file: env['ONCEGATE_CONFIG'] };
+  return existsSync(usualFile) ? { file: usualFile } : {};
+}
