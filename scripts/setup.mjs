@@ -65,7 +65,9 @@ function install() {
     const cli = process.env.npm_execpath ?? '';
     const [command, ...args] = cli.endsWith('npm-cli.js') ? [process.execPath, cli] : ['npm'];
     // Install scripts are off everywhere, as npm 11 has it: nothing here needs one.
-    const options = ['--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund'];
+    const always = ['--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund'];
+    // Called by `npm pack --dry-run` or `npm install --global`, npm would hand these on to the npm below it.
+    const options = [...always, '--no-dry-run', '--no-global'];
     const label = 'Installing packages (a minute, only this time)';
     if (existsSync(at('package-lock.json')) && !attempt(label, command, [...args, 'ci', ...options])) return;
     // No lock file, or one that was written where some platforms' packages were missing, which `npm ci` refuses.
