@@ -21,6 +21,9 @@ const copied = [
   'tsconfig.json',
   '.taprc',
   'config.example.yaml',
+  'README.md',
+  'docs',
+  'scripts',
 ];
 
 /** A copy that a breakage may have for itself; packages are shared. */

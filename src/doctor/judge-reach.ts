@@ -30,7 +30,8 @@ function placeText({ host, port, database }: StorePlace): string {
 const theUrl = "the store's URL (DATABASE_URL, store.url or --database-url)";
 
 function adviceFor(code: string, reason: string): string {
-  if (code.startsWith('28'))
+  // Without a code: the driver found no password to send.
+  if (code.startsWith('28') || /password must be/.test(reason))
     return `correct user and password in ${theUrl}; or let this machine in by pg_hba.conf`;
   if (code.startsWith('3D')) return `create that database, or correct its name in ${theUrl}`;
   if (code === '53300')

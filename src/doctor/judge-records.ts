@@ -76,7 +76,7 @@ const timeoutShare = 0.8;
 /** `timeoutMs`: the longest of all upstreams. */
 export function judgeTimes({ count, p99Ms, maxMs }: TimeFacts, timeoutMs: number, leaseMs: number): Finding {
   if (count === 0 || p99Ms === null || maxMs === null) return ok('no completed request to measure yet');
-  const requests = `of ${count.toLocaleString('en')} requests 99% took up to ${roughly(p99Ms)}, the slowest ${roughly(maxMs)}`;
+  const requests = `requests measured: ${count.toLocaleString('en')}; 99% took up to ${roughly(p99Ms)}, the slowest ${roughly(maxMs)}`;
   const text = `${requests}; upstream.timeout ${duration.format(timeoutMs)}, lease ${duration.format(leaseMs)}`;
   if (p99Ms > timeoutMs * timeoutShare)
     return warning(text, 'raise upstream.timeout: what takes longer leaves its key unknown');

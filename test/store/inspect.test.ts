@@ -46,12 +46,19 @@ t.test('times: completed records only, at most the 1,000 that are kept longest',
   await query(`UPDATE oncegate.record SET reserved_at = completed_at - interval '2 s'`);
   t.same(await inspectTimes(session), { count: 1, p99Ms: 2_000, maxMs: 2_000 });
   await reserved(stores[0]);
+  const released = heldBy(await reserved(stores[0]));
+  await stores[0].releaseIfHeld({
+    ...released,
+    status: null,
+    error: 'refused',
+    retentionMs: 2 * retentionMs,
+  });
   t.equal((await inspectTimes(session)).count, 1);
   await query(`INSERT INTO oncegate.record (scope, key, attempt, epoch, instance, state, had_credentials, fingerprint,
       raw_digest, fingerprint_rule, deadline, reserved_at, completed_at, retain_until, status, headers, method, path,
       request_id)
     SELECT scope, n::text, attempt, epoch, instance, state, false, fingerprint, raw_digest, fingerprint_rule, deadline,
-      completed_at - interval '1 s', completed_at, retain_until + interval '1 h', status, headers, method, path,
+      completed_at - interval '1 s', completed_at, retain_until + interval '9 h', status, headers, method, path,
       request_id
     FROM (SELECT * FROM oncegate.record WHERE state = 'completed') AS one CROSS JOIN generate_series(1, 1000) AS n`);
   t.same(await inspectTimes(session), { count: 1_000, p99Ms: 1_000, maxMs: 1_000 });

@@ -31,6 +31,11 @@ export class Pool {
   readonly #pool: pg.Pool;
   /** Connections made while the table was small, and how many statements each has run. */
   readonly #early = new WeakMap<pg.PoolClient, number>();
+  /**
+   * Connections to a pooler: the process that greeted us is not the one that answers. In transaction mode the next statement
+   * may meet another server process, which knows no statement by our names.
+   */
+  readonly #pooled = new WeakSet<pg.PoolClient>();
   /** Ends of the waits under way, for `cut`. */
   readonly #waits = new Set<(reason: Error) => void>();
 
@@ -92,7 +97,8 @@ export class Pool {
     const early = this.#early.get(client);
     let done = true;
     try {
-      const work = client.query(early !== undefined && looksUp ? query : { ...query, name });
+      const isPlannedAnew = this.#pooled.has(client) || (early !== undefined && looksUp);
+      const work = client.query(isPlannedAnew ? query : { ...query, name });
       const result = await this.#bounded(work, timeoutMs);
       if (doubt !== null) throw new StatementError('unconfirmed', label, doubt);
       done = this.#isWorn(client, early);
@@ -135,7 +141,7 @@ export class Pool {
   async #verify(client: pg.PoolClient): Promise<void> {
     const { connectMs, durability } = this.#options;
     const result = await this.#bounded(client.query({ text: lookAtServer, rowMode: 'array' }), connectMs);
-    const [synchronousCommit, fsync, readOnly, records] = result.rows[0] as unknown as Look;
+    const [synchronousCommit, fsync, readOnly, records, backend] = result.rows[0] as unknown as Look;
     if (readOnly) throw new Error('the server is read-only or recovering');
     if (durability === 'strict' && (synchronousCommit === 'off' || fsync === 'off')) {
       throw new OncegateError(
@@ -145,5 +151,6 @@ export class Pool {
       );
     }
     if (records === null || records < smallTableRows) this.#early.set(client, 0);
+    if (backend !== (client as unknown as { processID: number }).processID) this.#pooled.add(client);
   }
 }

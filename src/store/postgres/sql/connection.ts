@@ -9,13 +9,15 @@ export const lookAtServer = `SELECT
     SELECT greatest(reltuples, pg_stat_get_live_tuples(oid))
     FROM pg_class
     WHERE oid = to_regclass('oncegate.record')
-  )`;
+  ),
+  pg_backend_pid()`;
 
 export type Look = readonly [
   synchronousCommit: string,
   fsync: string,
   readOnly: boolean,
   records: number | null,
+  backend: number,
 ];
 
 export const ping = statement('check', 'SELECT 1');
