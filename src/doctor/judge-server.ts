@@ -83,10 +83,8 @@ export function judgeStandbys({ standbys, synchronousStandbyNames }: DurabilityF
 
 export function judgePooler({ pid }: ServerFacts, greetedBy: number): Finding {
   if (pid === greetedBy) return ok('none between us and PostgreSQL');
-  return warning(
-    'a pooler stands between us and PostgreSQL (another process answers than greeted us)',
-    'our prepared statements need session pooling, or PgBouncer 1.21 or newer with max_prepared_statements above 0',
-  );
+  // Fine in any mode; but what we verify on a connection is then true of one server connection of several.
+  return ok('one stands between us and PostgreSQL; it must send everything to the primary');
 }
 
 export function judgeConnections({ max, reserved, inUse }: ConnectionFacts, poolSize: number): Finding {

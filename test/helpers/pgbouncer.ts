@@ -37,9 +37,7 @@ auth_file = ${join(dir, 'users.txt')}
 pool_mode = transaction
 max_client_conn = 2000
 default_pool_size = 4
-server_check_delay = 0
 server_round_robin = 1
-min_pool_size = 4
 `,
   );
   // It refuses to be root.

@@ -18,6 +18,8 @@ t.test(
     t.teardown(() => store.close(1_000));
     // On a table that is large enough for named plans, were we not told.
     await query(url, `UPDATE pg_class SET reltuples = 100000 WHERE oid = 'oncegate.record'::regclass`);
+    // It opens a server connection only when all others are busy.
+    await Promise.all([1, 2, 3, 4].map(() => query(pooled, 'SELECT pg_sleep(0.2)')));
     for (let round = 0; round < 20; round += 1) {
       const wanted = Array.from({ length: 20 }, () => reservation());
       const results = await Promise.all(wanted.map((one) => store.reserve(one)));
