@@ -60,7 +60,11 @@ export async function start({ config, policies, storeTarget, log, signal }: Star
     waiters: new Waiters(store),
     clientFor: clients.for,
   };
-  const metrics = createMetrics({ attempts: () => attempts.size, unsettled: () => store.unsettled });
+  const metrics = createMetrics({
+    attempts: () => attempts.size,
+    unsettled: () => store.unsettled,
+    refusing: () => store.isRefusing,
+  });
   let draining = false;
   const ops = createOpsServer({
     notReady: () => (draining ? 'draining' : lease.current() === null ? 'no lease' : null),

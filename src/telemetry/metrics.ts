@@ -10,6 +10,7 @@ export interface Metrics {
 export interface Gauges {
   readonly attempts: () => number;
   readonly unsettled: () => number;
+  readonly refusing: () => boolean;
 }
 
 /** Seconds: from a cached look-up to the longest upstream. */
@@ -65,6 +66,11 @@ export function createMetrics(gauges: Gauges): Metrics {
     'oncegate_attempts_in_progress',
     'Attempts of this instance that the store has not settled yet.',
     gauges.attempts,
+  );
+  gauge(
+    'oncegate_store_refusing',
+    '1 while the store does not answer and reservations are refused at once.',
+    () => Number(gauges.refusing()),
   );
   gauge('oncegate_answers_unsaved', 'Settlements that wait for the store.', gauges.unsettled);
 

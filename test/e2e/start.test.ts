@@ -78,7 +78,7 @@ t.test('it says where it listens, what it keeps keys in, what it guards, and wha
       data: /^http:\/\/127/,
       ops: /^http:\/\/127/,
       store: /^PostgreSQL at 127\.0\.0\.1:\d+\/test_\w+, no TLS$/,
-      schema: 1,
+      schema: Number,
       routes: [/^\/hooks\/\* +passes everything through/, /^other paths +guards POST, PATCH → http.*kept 5m/],
     },
   );

@@ -74,6 +74,11 @@ export class PostgresStore implements Store {
     return this.#settler.unsettled;
   }
 
+  /** The server has not answered lately: reservations are refused at once, until one gets through. */
+  get isRefusing(): boolean {
+    return this.#reserver.isRefusing;
+  }
+
   reserve(reservation: Reservation): Promise<ReserveResult> {
     return this.#reserver.reserve(reservation);
   }

@@ -2,10 +2,12 @@ import { idOf, type StoredRecord } from '../../core/record.ts';
 import type { Reservation, ReserveResult } from '../store.ts';
 import { Batcher } from './batch.ts';
 import { boolArray, byteaArray, float8Array, textArray } from './binary-array.ts';
-import type { Pool } from './pool.ts';
+import { Breaker } from './breaker.ts';
+import type { Pool, Rows } from './pool.ts';
 import { readRecords } from './reader.ts';
 import { compareIds, recordOf } from './rows.ts';
 import { confirm, reserve, takeOver } from './sql/reserve.ts';
+import type { Statement } from './sql/statement.ts';
 import type { StatementError } from './statement-error.ts';
 import type { Timeouts } from './timeouts.ts';
 
@@ -32,6 +34,7 @@ export class Reserver {
   readonly #pool: Pool;
   readonly #timeouts: Timeouts;
   readonly #batcher: Batcher<Item>;
+  readonly #breaker = new Breaker();
   #followers = 0;
   readonly #undecided = new Map<string, Item>();
 
@@ -48,8 +51,17 @@ export class Reserver {
     });
   }
 
+  /** The server does not answer: reservations are refused at once. */
+  get isRefusing(): boolean {
+    return this.#breaker.isOpen;
+  }
+
   reserve(reservation: Reservation): Promise<ReserveResult> {
     return new Promise((resolve) => {
+      if (!this.#breaker.admits) {
+        resolve(notAnswering());
+        return;
+      }
       if (this.#batcher.depth + this.#followers >= maxWaiting) {
         resolve({ kind: 'unavailable', cause: new Error('too many reservations are waiting') });
         return;
@@ -69,11 +81,12 @@ export class Reserver {
 
   async takeOver(previous: StoredRecord, reservation: Reservation): Promise<ReserveResult> {
     if (reservation.abandoned()) return { kind: 'abandoned' };
+    if (!this.#breaker.admits) return notAnswering();
     const values = takeOverValues(previous, reservation);
     for (let tries = 1; ; tries += 1) {
       let failure: StatementError | null = null;
       try {
-        const [row] = await this.#pool.query(takeOver, values, this.#timeouts.reserveMs);
+        const [row] = await this.#ask(takeOver, values);
         if (row !== undefined) return { kind: 'reserved', epoch: row[0] as string };
       } catch (error) {
         failure = error as StatementError;
@@ -100,8 +113,11 @@ export class Reserver {
   async #run(items: readonly Item[]): Promise<void> {
     const wanted: Item[] = [];
     const nowMs = performance.now();
+    // It opened while they stood in the queue.
+    const isRefused = !this.#breaker.admits;
     for (const item of items) {
       if (item.reservation.abandoned()) this.#decide(item, { kind: 'abandoned' });
+      else if (isRefused) this.#decide(item, notAnswering());
       else if (nowMs - item.askedAtMs > this.#timeouts.queueMs) this.#decide(item, waitedTooLong());
       else wanted.push(item);
     }
@@ -120,16 +136,24 @@ export class Reserver {
   async #reserveAll(reservations: readonly Reservation[], inserts: number): Promise<ReserveResult[]> {
     try {
       const epochs = new Map<string, string>();
-      for (const row of await this.#pool.query(
-        reserve,
-        insertValues(reservations),
-        this.#timeouts.reserveMs,
-      )) {
+      for (const row of await this.#ask(reserve, insertValues(reservations))) {
         epochs.set(row[0] as string, row[1] as string);
       }
       return await this.#withEpochs(reservations, epochs);
     } catch (error) {
       return await this.#afterFailure(reservations, error as StatementError, inserts);
+    }
+  }
+
+  async #ask(what: Statement, values: unknown[]): Promise<Rows> {
+    this.#breaker.began();
+    try {
+      const rows = await this.#pool.query(what, values, this.#timeouts.reserveMs);
+      this.#breaker.answered();
+      return rows;
+    } catch (error) {
+      this.#breaker.failed(error as StatementError);
+      throw error;
     }
   }
 
@@ -189,16 +213,12 @@ export class Reserver {
     });
     const epochs = new Map<string, string>();
     if (mine.length > 0) {
-      const rows = await this.#pool.query(
-        confirm,
-        [
-          byteaArray(mine.map((one) => one.scope)),
-          textArray(mine.map((one) => one.key)),
-          textArray(mine.map((one) => one.attempt)),
-          textArray(mine.map(() => 'in_progress')),
-        ],
-        this.#timeouts.reserveMs,
-      );
+      const rows = await this.#ask(confirm, [
+        byteaArray(mine.map((one) => one.scope)),
+        textArray(mine.map((one) => one.key)),
+        textArray(mine.map((one) => one.attempt)),
+        textArray(mine.map(() => 'in_progress')),
+      ]);
       for (const row of rows) epochs.set(row[0] as string, row[1] as string);
     }
     return reservations.map((reservation) => {
@@ -229,6 +249,10 @@ export class Reserver {
         : result;
     for (const follower of item.followers) follower.resolve(seen);
   }
+}
+
+function notAnswering(): ReserveResult {
+  return { kind: 'unavailable', cause: new Error('the store has not answered lately') };
 }
 
 function waitedTooLong(): ReserveResult {

@@ -1,0 +1,103 @@
+import t from 'tap';
+import { Breaker } from '../../src/store/postgres/breaker.ts';
+import { migrateUp } from '../../src/store/postgres/migrate.ts';
+import { PostgresStore } from '../../src/store/postgres/postgres.ts';
+import { classify, StatementError } from '../../src/store/postgres/statement-error.ts';
+import { ownServer, query, testDatabase } from '../helpers/postgres.ts';
+import { until } from '../helpers/until.ts';
+import { reservation } from './samples.ts';
+
+const cut = new StatementError('unconfirmed', 'reserve', new Error('cut'));
+const away = new StatementError('unreachable', 'reserve', new Error('refused'));
+const definite = (code: string) =>
+  classify('reserve', Object.assign(new Error(code), { severity: 'ERROR', code }));
+
+t.test('it opens on the third statement without answer, and one statement finds out for all', async (t) => {
+  let nowMs = 0;
+  const breaker = new Breaker(() => nowMs);
+  const fail = (failure: StatementError) => {
+    breaker.began();
+    breaker.failed(failure);
+  };
+  fail(cut);
+  fail(away);
+  t.ok(breaker.admits);
+  fail(cut);
+  t.notOk(breaker.admits);
+  t.ok(breaker.isOpen);
+  nowMs += 250;
+  t.ok(breaker.admits, 'after a pause one may try');
+  breaker.began();
+  t.notOk(breaker.admits, 'and nobody else meanwhile');
+  breaker.failed(away);
+  nowMs += 250;
+  t.notOk(breaker.admits, 'the pause has doubled');
+  nowMs += 250;
+  breaker.began();
+  breaker.answered();
+  t.ok(breaker.admits);
+  t.notOk(breaker.isOpen);
+  for (let i = 0; i < 20; i += 1) fail(cut);
+  nowMs += 5_000;
+  t.ok(breaker.admits, 'no pause is longer than five seconds');
+});
+
+t.test('what the server says of one row is an answer', async (t) => {
+  for (const code of ['22001', '23505', '40001', '40P01', '54000', '55P03']) {
+    const breaker = new Breaker(() => 0);
+    for (let i = 0; i < 10; i += 1) breaker.failed(definite(code));
+    t.notOk(breaker.isOpen, code);
+  }
+  for (const code of ['25006', '53300', '42P01']) {
+    const breaker = new Breaker(() => 0);
+    for (let i = 0; i < 3; i += 1) breaker.failed(definite(code));
+    t.ok(breaker.isOpen, code);
+  }
+});
+
+t.test(
+  'a server that is away: refused at once, settled and renewed all the same, served again when it is back',
+  async (t) => {
+    const server = await ownServer(t);
+    await migrateUp(server.url);
+    const store = new PostgresStore({ url: server.url, poolSize: 10, durability: 'strict' });
+    t.teardown(() => store.close(0));
+    const held = reservation();
+    t.equal((await store.reserve(held)).kind, 'reserved');
+    const instance = held.instance;
+    await store.openLease(instance, 60_000);
+    await server.stop();
+    await until('it refuses', async () => {
+      t.equal((await store.reserve(reservation())).kind, 'unavailable');
+      return store.isRefusing;
+    });
+    const { scope, key, attempt } = held;
+    const settling = store.markUnknownIfHeld({ scope, key, attempt, status: null, error: 'x' });
+    await server.start();
+    t.equal((await settling).kind, 'settled', 'a settlement does not ask the breaker');
+    t.ok(await store.renewLease(instance, 60_000), 'nor does a renewal');
+    await until('it serves again', async () => (await store.reserve(reservation())).kind === 'reserved');
+    t.notOk(store.isRefusing);
+  },
+);
+
+t.test('rows that others hold never open it', async (t) => {
+  const { url } = await testDatabase(t);
+  await migrateUp(url);
+  const store = new PostgresStore({ url, poolSize: 10, durability: 'strict' });
+  t.teardown(() => store.close(0));
+  await query(
+    url,
+    `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF NEW.path = '/locked' THEN RAISE EXCEPTION USING ERRCODE = '55P03'; END IF; RETURN NEW; END $$`,
+  );
+  await query(
+    url,
+    'CREATE TRIGGER slow BEFORE INSERT ON oncegate.record FOR EACH ROW EXECUTE FUNCTION slow()',
+  );
+  for (let i = 0; i < 5; i += 1) {
+    t.equal((await store.reserve(reservation({ path: '/locked' }))).kind, 'unavailable');
+    t.notOk(store.isRefusing);
+  }
+  t.equal((await store.reserve(reservation())).kind, 'reserved');
+});
