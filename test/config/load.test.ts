@@ -159,7 +159,7 @@ t.test('variables that mean nothing are named; those of Kubernetes and of the fi
     ONCEGATE_OPS_SERVICE_PORT_OPS: '1',
   };
   t.same(load('lease: ${ONCEGATE_MINE}', env).warnings, [
-    'the variable ONCEGATE_UPSTRAEM_URL sets nothing: no field has this name',
+    'the variable ONCEGATE_UPSTRAEM_URL sets nothing: no field has this name; did you mean ONCEGATE_UPSTREAM_URL?',
   ]);
 });
 
