@@ -23,12 +23,24 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, onSigna
 const { tsImport } = await import('tsx/esm/api');
 const { startTestServer } = await tsImport('../test/helpers/postgres.ts', import.meta.url);
 const server = await startTestServer();
+// `npm test -- --pgbouncer …`: every database of a test is reached through PgBouncer in transaction mode.
+const args = process.argv.slice(2).filter((arg) => arg !== '--pgbouncer');
+const pooler = args.length < process.argv.length - 2 ? await startPooler(server.url) : null;
 try {
-  process.exitCode = stopped ? 1 : await runTap(process.argv.slice(2));
+  process.exitCode = stopped ? 1 : await runTap(args);
 } finally {
+  await pooler?.stop();
   await server.stop();
 }
 if (stopped) process.exitCode = 128 + constants.signals[stopped];
+
+async function startPooler(url) {
+  const { hasPgbouncer, startPgbouncer } = await tsImport('../test/helpers/pgbouncer.ts', import.meta.url);
+  if (hasPgbouncer) return await startPgbouncer(url);
+  await server.stop();
+  console.error('pgbouncer is not installed; on Debian: apt-get install pgbouncer');
+  process.exit(1);
+}
 
 async function runTap(args) {
   // Of this run alone: two may run at a time.
@@ -43,7 +55,11 @@ async function runTap(args) {
     ['node_modules/.bin/tap', `--output-file=${output}`, ...reporter, ...wanted],
     {
       stdio: 'inherit',
-      env: { ...process.env, ONCEGATE_TEST_SERVER: server.url },
+      env: {
+        ...process.env,
+        ONCEGATE_TEST_SERVER: server.url,
+        ...(pooler && { ONCEGATE_TEST_POOLER: pooler.through(server.url) }),
+      },
     },
   );
   const code = await new Promise((resolve) => tap.once('exit', (status) => resolve(status ?? 1)));
