@@ -1,7 +1,7 @@
 import { type Channel, channel } from 'node:diagnostics_channel';
 import type { RecordId } from './core/record.ts';
 import type { Outcome } from './core/settle.ts';
-import type { Swept } from './store/store.ts';
+import type { Census, Swept } from './store/store.ts';
 
 /** What happens, by name. Metrics, logs and tests listen; nothing here changes what is done. */
 class Event<Fact> {
@@ -66,6 +66,8 @@ export interface AnswerRefused {
   readonly requestId: string;
   readonly status: number | null;
   readonly outcome: Outcome;
+  /** Whether the store keeps it as evidence; false: this event is all there is. */
+  readonly kept: boolean;
 }
 
 /** This instance got a new id: its first, or one after its lease lapsed. */
@@ -78,4 +80,5 @@ export const passDone = new Event<PassDone>('oncegate:pass');
 export const loopDone = new Event<LoopDone>('oncegate:loop');
 export const recordSwept = new Event<Swept>('oncegate:swept');
 export const answerRefused = new Event<AnswerRefused>('oncegate:answer-refused');
+export const censusTaken = new Event<Census>('oncegate:census');
 export const leaseOpened = new Event<LeaseOpened>('oncegate:lease');

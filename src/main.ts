@@ -5,12 +5,14 @@ import { routeLines } from './config/describe.ts';
 import type { UpstreamTarget } from './core/policy.ts';
 import type { Policies } from './core/routes.ts';
 import { asError, OncegateError } from './errors.ts';
+import { countOnce } from './loops/census.ts';
 import { renewalsPerLease, renewOnce } from './loops/lease-keeper.ts';
 import { Loop } from './loops/loop.ts';
 import { reapLimit, reapOnce } from './loops/reaper.ts';
 import { Sweeper, sweepLimit } from './loops/sweeper.ts';
 import { createOpsServer } from './ops/server.ts';
 import { Attempts } from './proxy/attempts.ts';
+import { Budget } from './proxy/budget.ts';
 import type { ProxyDeps } from './proxy/deps.ts';
 import { createProxyServer } from './proxy/server.ts';
 import { Waiters } from './proxy/waiters.ts';
@@ -36,6 +38,8 @@ export interface Running {
   readonly drain: (hurry: boolean) => Promise<void>;
 }
 
+/** Half of what a small container has: requests beyond it get 503 before memory is short. */
+const maxHeldBytes = 256 * 1_048_576;
 /** Milliseconds after a failed pass. */
 const retryMs = 1_000;
 /** Milliseconds at the end of a drain for the store to take what is still unsettled. */
@@ -58,6 +62,7 @@ export async function start({ config, policies, storeTarget, log, signal }: Star
     lease,
     attempts,
     waiters: new Waiters(store),
+    budget: new Budget(maxHeldBytes),
     clientFor: clients.for,
   };
   const metrics = createMetrics({
@@ -164,6 +169,12 @@ function startLoops(config: Config, { store, lease, attempts }: ProxyDeps): Loop
       retryMs,
       runOnce: () => reapOnce({ store }),
       hasMore: (counts) => counts['reaped'] === reapLimit,
+    }),
+    new Loop({
+      name: 'census',
+      everyMs: config.loops.sweepMs,
+      retryMs,
+      runOnce: () => countOnce({ store }),
     }),
   ].map((loop) => loop.start());
 }

@@ -29,6 +29,7 @@ const rooms: Readonly<Record<string, Room>> = {
   cli: {
     rooms: [
       'config',
+      'core',
       'store',
       'store/postgres',
       'upstream',

@@ -100,7 +100,7 @@ export const breakages = [
   },
   {
     rule: 'one tenant never sees another',
-    file: 'src/proxy/identify.ts',
+    file: 'src/core/scope.ts',
     find: 'scopeOf([tenant, method, path])',
     replace: 'scopeOf([method, path])',
     test: 'test/e2e/guarded.test.ts',
@@ -239,6 +239,64 @@ export const breakages = [
     find: 'CREATE SEQUENCE oncegate.epoch;',
     replace: 'CREATE SEQUENCE oncegate.epoch CACHE 100;',
     test: 'test/store/postgres.test.ts',
+  },
+  // People.
+  {
+    rule: 'a person changes only the attempt that was seen',
+    file: 'src/store/postgres/sql/operator.ts',
+    find: '    AND record.attempt = $3::uuid\n    AND record.epoch = $4::bigint\n',
+    replace: '',
+    test: 'test/store/operator.test.ts',
+  },
+  {
+    rule: 'nobody resolves what is in progress',
+    file: 'src/store/postgres/sql/operator.ts',
+    find: "    AND record.state IN (${fromStates(to, 'operator')})\n    AND record.state IN (${from})\n",
+    replace: '',
+    test: 'test/store/operator.test.ts',
+  },
+  {
+    rule: 'a release is no purge without its block',
+    file: 'src/store/postgres/sql/operator.ts',
+    find: '    AND record.state IN (${from})\n',
+    replace: '',
+    test: 'test/store/operator.test.ts',
+  },
+  {
+    rule: 'a purged key runs nothing while an old answer may be about',
+    file: 'src/store/postgres/sql/reserve.ts',
+    find: '  AND (record.blocked_until IS NULL OR record.blocked_until <= clock_timestamp())\n',
+    replace: '',
+    test: 'test/store/operator.test.ts',
+  },
+  {
+    rule: 'a purge blocks its key',
+    file: 'src/store/postgres/sql/operator.ts',
+    find: "    blocked_until = clock_timestamp() + interval '${purgeBlockSeconds} seconds',\n",
+    replace: '',
+    test: 'test/e2e/operator.test.ts',
+  },
+  {
+    rule: 'a late completion does not bring a purged answer back',
+    file: 'src/store/postgres/sql/operator.ts',
+    find: '`    attempt = $6::uuid,\n    status = NULL,',
+    replace: '`    status = NULL,',
+    test: 'test/store/operator.test.ts',
+  },
+  {
+    rule: 'a change and its audit are one',
+    file: 'src/store/postgres/operator.ts',
+    find: '        const rows = await this.#pool.query(what, values, timeoutMs);',
+    replace:
+      "        const alone = { ...what, name: `${what.name}x`, text: what.text.replace(/^WITH changed AS \\(\\n/, '').replace(/\\n\\)\\nINSERT[^]*/, '').replace('RETURNING', 'AND $6::uuid IS NOT NULL AND $7::text IS NOT NULL AND $8::text IS NOT NULL RETURNING') };\n        const rows = await this.#pool.query(alone, values, timeoutMs);",
+    test: 'test/store/operator.test.ts',
+  },
+  {
+    rule: 'a decision whose answer was lost is read back, not guessed',
+    file: 'src/store/postgres/operator.ts',
+    find: "if (lines.length === 0) return { kind: 'refused', record };",
+    replace: "return { kind: 'refused', record };",
+    test: 'test/store/unconfirmed-operator.test.ts',
   },
   // The core.
   {

@@ -8,6 +8,8 @@ export interface Args {
   readonly words: readonly string[];
   /** By flag name; true for a flag that stands alone. */
   readonly flags: ReadonlyMap<string, string | true>;
+  /** Values of the flags that may be given several times, in order. */
+  readonly lists: ReadonlyMap<string, readonly string[]>;
 }
 
 export function findCommand(name: string): Command {
@@ -31,6 +33,7 @@ export function parseCommand(command: Command, argv: readonly string[]): Args {
   });
   const words: string[] = [];
   const flags = new Map<string, string | true>();
+  const lists = new Map<string, string[]>();
   for (const token of tokens) {
     if (token.kind === 'positional') words.push(token.value);
     if (token.kind !== 'option') continue;
@@ -44,12 +47,15 @@ export function parseCommand(command: Command, argv: readonly string[]): Args {
         )}`,
       );
     }
-    if (flags.has(flag.name)) throw misuse(command, `${token.rawName} is given twice; keep one`);
-    flags.set(flag.name, valueOf(command, flag, token));
+    if (flags.has(flag.name) && !flag.repeats)
+      throw misuse(command, `${token.rawName} is given twice; keep one`);
+    const value = valueOf(command, flag, token);
+    flags.set(flag.name, value);
+    if (typeof value === 'string') lists.set(flag.name, [...(lists.get(flag.name) ?? []), value]);
   }
   const extra = words[command.maxWords];
   if (extra !== undefined) throw misuse(command, `one word too many: ${extra}`);
-  return { words, flags };
+  return { words, flags, lists };
 }
 
 function valueOf(

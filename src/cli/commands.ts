@@ -3,6 +3,8 @@ export interface Flag {
   readonly name: string;
   /** What its value is called; absent: the flag stands alone. */
   readonly value?: string;
+  /** May be given several times. */
+  readonly repeats?: boolean;
   readonly text: string;
   /** The config field that it sets. */
   readonly path?: readonly string[];
@@ -57,6 +59,17 @@ const dataDirFlag: Flag = {
   text: 'Where that keeps its data (.oncegate)',
   path: ['store', 'dataDir'],
 };
+
+const findFlags: readonly Flag[] = [
+  { name: 'key', value: 'KEY', text: "Instead of an ID: the client's key; with --path it is found at once" },
+  { name: 'method', value: 'METHOD', text: 'With --key: only of this method' },
+  { name: 'tenant', value: 'TENANT', text: 'With --key, or list: only of this tenant' },
+  {
+    name: 'path',
+    value: 'PATH',
+    text: 'With --key, or list: only of this path, as it was sent, without its query',
+  },
+];
 
 export const commands: readonly Command[] = [
   {
@@ -116,6 +129,53 @@ export const commands: readonly Command[] = [
     examples: [
       'oncegate migrate up --database-url postgres://user:password@db/oncegate',
       'oncegate migrate sql > schema.sql',
+    ],
+  },
+  {
+    name: 'keys',
+    usage: 'keys list|show|resolve|purge [ID] [flags]',
+    summary: 'See the keys whose outcome is unknown, and settle them',
+    maxWords: 2,
+    flags: [
+      configFlag,
+      databaseFlag,
+      ...findFlags,
+      {
+        name: 'state',
+        value: 'STATE',
+        text: 'list: in_progress, completed, failed_retryable, unknown or dead_letter',
+      },
+      { name: 'older-than', value: '10m', text: 'list: reserved at least so long ago' },
+      { name: 'limit', value: 'N', text: 'list: at most so many (50)' },
+      { name: 'answer', text: 'show: headers and body of the stored answer too' },
+      { name: 'completed', text: 'resolve: it ran; retries get the answer given here' },
+      { name: 'released', text: 'resolve: it did not run; the next retry runs' },
+      { name: 'status', value: '201', text: 'resolve --completed: status of that answer' },
+      {
+        name: 'header',
+        value: "'Name: value'",
+        text: 'resolve --completed: a header of it; several times',
+        repeats: true,
+      },
+      { name: 'body', value: 'TEXT', text: 'resolve --completed: its body; empty without this' },
+      { name: 'body-file', value: 'FILE', text: 'resolve --completed: its body, byte for byte' },
+      { name: 'retention', value: '7d', text: "resolve: how long that is kept (the route's retention)" },
+      { name: 'reason', value: 'TEXT', text: 'resolve, purge: why; kept with who and when' },
+      { name: 'actor', value: 'NAME', text: 'resolve, purge: who (user@host)' },
+      { name: 'yes', text: 'resolve, purge: do not ask; needed where nobody can be asked' },
+      { name: 'json', text: 'For scripts: one array (list) or object' },
+    ],
+    notes: [
+      'list shows what waits for somebody, oldest first: unknown and dead_letter. An ID is what list shows, keyHash in the',
+      'logs; its beginning will do where that is one record. show says all about one, and what to type next.',
+      'resolve ends an unknown outcome, once the upstream was asked. purge forgets a stored answer: the next retry after a',
+      'minute runs again. Exit 0 done, 1 not done (not found, several, or somebody was first), 2 misuse.',
+    ],
+    examples: [
+      'oncegate keys list --config oncegate.yaml',
+      'oncegate keys show 3f2a9c0d11e4b7a6',
+      "oncegate keys resolve 3f2a9c0d11e4b7a6 --completed --status 201 --body-file charge.json --reason 'bank says paid'",
+      "oncegate keys resolve 3f2a9c0d11e4b7a6 --released --reason 'not in the ledger, TICKET-7'",
     ],
   },
   {

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import type { Args } from './args.ts';
 import type { Io } from './run.ts';
 
@@ -10,5 +10,14 @@ export function configFile(args: Args, { env }: Io): { readonly file?: string } 
   const flag = args.flags.get('config');
   if (typeof flag === 'string') return { file: flag };
   if (env['ONCEGATE_CONFIG']) return { file: env['ONCEGATE_CONFIG'] };
-  return existsSync(usualFile) ? { file: usualFile } : {};
+  return isThere(usualFile) ? { file: usualFile } : {};
+}
+
+/** One that is there and may not be looked at counts: reading it says why, and to go on without it would be a surprise. */
+function isThere(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
 }

@@ -8,6 +8,8 @@ export interface Io {
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };
   readonly env: NodeJS.ProcessEnv;
+  /** Absent: nobody can be asked. */
+  readonly stdin?: NodeJS.ReadableStream & { readonly isTTY?: boolean };
 }
 
 /** The whole command line, to its exit code. Never rejects. */
@@ -43,6 +45,8 @@ async function execute(command: Command, args: Args, io: Io): Promise<number> {
       return (await import('./demo.ts')).demoCommand(command, args, io);
     case 'migrate':
       return (await import('./migrate.ts')).migrateCommand(command, args, io);
+    case 'keys':
+      return (await import('./keys.ts')).keysCommand(command, args, io);
     case 'validate':
       return (await import('./validate.ts')).validateCommand(command, args, io);
     case 'doctor':

@@ -1,6 +1,7 @@
 import type { KeyLimits } from '../core/key.ts';
 import type { ForwardKey, Policy, UpstreamTarget } from '../core/policy.ts';
 import { compileRoutes, type Policies } from '../core/routes.ts';
+import type { ScopePart } from '../core/scope.ts';
 import type { OutcomeTable } from '../core/settle.ts';
 import { OncegateError } from '../errors.ts';
 import type { Address } from './address.ts';
@@ -29,7 +30,7 @@ export interface Config {
   readonly store: StoreConfig;
   /** In lower case; null: one tenant for all. */
   readonly tenantHeader: string | null;
-  readonly scopeParts: readonly ('tenant' | 'endpoint')[];
+  readonly scopeParts: readonly ScopePart[];
   /** Header names in lower case. */
   readonly keySources: readonly string[];
   readonly keyLimits: KeyLimits;
@@ -117,6 +118,7 @@ function ruleOf(
     maxStoredBodyBytes: policy.maxStoredBody,
     replayStatus: policy.replayStatus,
     forwardKey: forwardKeyOf(policy.forwardKey),
+    dispatchMark: policy.dispatchMark,
     dialect: policy.dialect,
     upstream: {
       origin: upstream.url ?? null,

@@ -77,6 +77,11 @@ const fields = {
       'What the upstream gets of the key: keep, strip, or { rename: Header }. Go re-sends a POST that carries one.',
     )
     .meta({ examples: ['strip', { rename: 'X-Original-Key' }] }),
+  dispatchMark: z
+    .boolean()
+    .describe(
+      'true: one more commit just before sending. A crash before it frees the key; without it, it would be unknown.',
+    ),
   dialect: z
     .enum(['ietf', 'stripe'])
     .describe('Shape of our own errors: RFC 9457 problems, or as Stripe answers.'),
@@ -103,6 +108,7 @@ export const defaultsSchema = z.strictObject({
   maxStoredBody: fields.maxStoredBody.prefault('1mb'),
   replayStatus: fields.replayStatus.prefault('original'),
   forwardKey: fields.forwardKey.prefault('keep'),
+  dispatchMark: fields.dispatchMark.prefault(false),
   dialect: fields.dialect.prefault('ietf'),
 });
 
@@ -147,6 +153,7 @@ export const routeSchema = z.strictObject({
   maxStoredBody: fields.maxStoredBody.exactOptional(),
   replayStatus: fields.replayStatus.exactOptional(),
   forwardKey: fields.forwardKey.exactOptional(),
+  dispatchMark: fields.dispatchMark.exactOptional(),
   dialect: fields.dialect.exactOptional(),
   upstream: z
     .strictObject({

@@ -7,7 +7,12 @@ export type Verdict =
   | { readonly kind: 'in_progress'; readonly attempt: string }
   | {
       readonly kind: 'refuse';
-      readonly code: 'key_reused' | 'caller_differs' | 'response_not_retained' | 'outcome_unknown';
+      readonly code:
+        | 'key_reused'
+        | 'caller_differs'
+        | 'response_not_retained'
+        | 'outcome_unknown'
+        | 'in_progress';
     };
 
 export interface Asking {
@@ -17,7 +22,7 @@ export interface Asking {
 
 export function decide(record: StoredRecord, asking: Asking): Verdict {
   // Expiry first: past retention the key is free for any request, whatever it was used for.
-  if (record.expired && mayExpire(record)) return { kind: 'take_over', previous: record };
+  if (record.expired && mayExpire(record) && !record.blocked) return { kind: 'take_over', previous: record };
   if (!sameRequest(record.fingerprint, asking.fingerprint)) return { kind: 'refuse', code: 'key_reused' };
   if (record.hadCredentials && !asking.hasCredentials) return { kind: 'refuse', code: 'caller_differs' };
   switch (record.state) {
@@ -29,6 +34,7 @@ export function decide(record: StoredRecord, asking: Asking): Verdict {
     case 'dead_letter':
       return { kind: 'refuse', code: 'outcome_unknown' };
     case 'failed_retryable':
+      if (record.blocked) return { kind: 'refuse', code: 'in_progress' };
       return { kind: 'take_over', previous: record };
   }
 }

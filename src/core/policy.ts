@@ -32,6 +32,8 @@ export interface Policy {
   readonly maxStoredBodyBytes: number;
   readonly replayStatus: 'original' | 200;
   readonly forwardKey: ForwardKey;
+  /** One more commit before sending, so that a crash before it frees the key instead of leaving it unknown. */
+  readonly dispatchMark: boolean;
   readonly dialect: Dialect;
   readonly upstream: UpstreamTarget;
 }

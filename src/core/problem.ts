@@ -47,6 +47,13 @@ const table = {
     detail: 'The body is over the limit for guarded requests (maxRequestBody). Nothing was forwarded.',
     retryable: false,
   },
+  overloaded: {
+    status: 503,
+    title: 'Too many requests at once',
+    detail:
+      'This instance holds all the requests it has memory for. Nothing was forwarded. Retry with the same key.',
+    retryable: true,
+  },
   body_incomplete: {
     status: 400,
     title: 'Request body incomplete',
@@ -146,6 +153,7 @@ export interface ProblemFacts {
 /** Seconds: long enough to spare us, short enough for a person who waits. */
 const retryAfterSeconds: Partial<Record<ProblemCode, number>> = {
   store_unavailable: 1,
+  overloaded: 1,
   in_progress: 1,
   upstream_unreachable: 1,
   answer_unsaved: 1,

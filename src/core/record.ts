@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+
 /** The states of a record and who may move it. SQL's enum, the docs' diagram and this table are compared by a test. */
 export const states = ['in_progress', 'completed', 'failed_retryable', 'unknown', 'dead_letter'] as const;
 export type State = (typeof states)[number];
@@ -21,12 +23,17 @@ export const moves: readonly Move[] = [
   { from: 'failed_retryable', to: 'completed', by: ['attempt'] },
   // Only once past retention: until then a completed record is final.
   { from: 'completed', to: 'in_progress', by: ['retry'] },
+  // A purge: the answer is erased, and the key stays blocked for a while.
+  { from: 'completed', to: 'failed_retryable', by: ['operator'] },
   { from: 'unknown', to: 'completed', by: ['attempt', 'reconciler', 'operator'] },
   { from: 'unknown', to: 'failed_retryable', by: ['attempt', 'reconciler', 'operator'] },
   { from: 'unknown', to: 'dead_letter', by: ['reconciler'] },
   { from: 'dead_letter', to: 'completed', by: ['attempt', 'reconciler', 'operator'] },
   { from: 'dead_letter', to: 'failed_retryable', by: ['attempt', 'reconciler', 'operator'] },
 ];
+
+/** Nobody knows whether these ran: they wait for a person, a reconciler, or their own late answer. */
+export const waitingStates = ['unknown', 'dead_letter'] as const satisfies readonly State[];
 
 /** States from which `actor` may move a record to `to`. */
 export function sourcesOf(to: State, actor: Actor): readonly State[] {
@@ -43,6 +50,12 @@ export interface RecordId {
 /** One string per record, for maps: the scope has a fixed length, so nothing can be confused. */
 export function idOf(id: RecordId): string {
   return id.scope.toString('latin1') + id.key;
+}
+
+/** Names a record to people, in logs and on the command line, without showing its key. The SQL of the operator makes the same. */
+export function hashOf(id: RecordId): string {
+  // A key is ASCII: one byte a letter.
+  return hash('sha256', Buffer.from(idOf(id), 'latin1'), 'hex');
 }
 
 /** What makes two requests "the same". See core/fingerprint.ts. */
@@ -75,6 +88,8 @@ export interface StoredRecord {
   /** `retain_until` has passed by the database's clock. */
   readonly expired: boolean;
   readonly retainUntilMs: number | null;
+  /** Purged a moment ago: another replica may still replay the old answer, so nothing may run yet. */
+  readonly blocked: boolean;
   /** Present exactly in `completed`. */
   readonly answer: StoredAnswer | null;
 }

@@ -1,5 +1,19 @@
 import { hash } from 'node:crypto';
 
+/** What may be part of a scope, in the words of the config. */
+export type ScopePart = 'tenant' | 'endpoint';
+
+export interface Place {
+  readonly tenant: string | null;
+  readonly method: string;
+  /** Raw, without its query. */
+  readonly path: string;
+}
+
+export function scopeAt({ tenant, method, path }: Place, parts: readonly ScopePart[]): Buffer {
+  return parts.includes('endpoint') ? scopeOf([tenant, method, path]) : scopeOf([tenant]);
+}
+
 /**
  * Who and where a key counts. Each part carries its length, so that no two lists of parts read the same when joined
  * (["a", "bc"] and ["ab", "c"]); an absent part (null) is not an empty one.

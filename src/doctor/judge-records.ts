@@ -37,12 +37,12 @@ export function judgeOverdue({ count, oldestMs }: CountFacts, sweepMs: number): 
 
 export function judgeUnknown(facts: CountFacts | null): Finding {
   if (facts === null)
-    return skipped('not counted: it took too long, for there are many records or the table is locked');
+    return skipped('not counted: it took too long, for very many are unknown or the table is locked');
   const { count, oldestMs } = facts;
   if (count === 0) return ok('no outcome is unknown');
   return warning(
     `${records(count)} unknown, the oldest since ${roughly(oldestMs ?? 0)}; no retry runs them`,
-    'find out from the upstream what became of each',
+    'run: oncegate keys list; find out from the upstream what became of each, then: oncegate keys resolve',
   );
 }
 

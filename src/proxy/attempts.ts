@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Budget } from './budget.ts';
 import type { Reply } from './reply.ts';
 
 /** One try of ours, from before its reservation is sent until the store has settled it. */
@@ -11,6 +12,8 @@ export class Attempt {
   readonly #openedWallMs = Date.now();
   #waiters: ((reply: Reply) => void)[] | null = null;
   #isConcluded = false;
+  #budget: Budget | null = null;
+  #heldBytes = 0;
 
   constructor(instance: string, deadlineMs: number) {
     this.instance = instance;
@@ -21,6 +24,18 @@ export class Attempt {
   get isOver(): boolean {
     const elapsedMs = Math.max(performance.now() - this.#openedMs, Date.now() - this.#openedWallMs);
     return elapsedMs >= this.deadlineMs;
+  }
+
+  /** Its answer stays in memory until the store has it, however long that takes. */
+  hold(budget: Budget, bytes: number): void {
+    budget.take(bytes);
+    this.#budget = budget;
+    this.#heldBytes = bytes;
+  }
+
+  letGo(): void {
+    this.#budget?.give(this.#heldBytes);
+    this.#budget = null;
   }
 
   /** true: who asks now has to look at the record. It may still be unsaved. */
@@ -62,6 +77,7 @@ export class Attempts {
 
   /** Settled, or provably never sent. */
   close(attempt: Attempt): void {
+    attempt.letGo();
     this.#running.delete(attempt.id);
     if (this.#running.size > 0) return;
     for (const resolve of this.#whenIdle.splice(0)) resolve();

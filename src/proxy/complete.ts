@@ -1,6 +1,7 @@
 import { decide } from '../core/decide.ts';
 import { clientHeaders, decodeStored, encodeStored } from '../core/response.ts';
 import { type Outcome, settle } from '../core/settle.ts';
+import { OncegateError } from '../errors.ts';
 import { answerRefused } from '../events.ts';
 import type { SettleResult } from '../store/store.ts';
 import type { Attempt } from './attempts.ts';
@@ -44,9 +45,25 @@ export async function complete(
     return both({ kind: 'problem', code: 'answer_unsaved' });
   }
   exchange.outcome = 'refused';
-  const status = captured.head?.status ?? null;
-  answerRefused.publish({ id: wanted, attempt: attempt.id, requestId: exchange.requestId, status, outcome });
+  await keepEvidence(deps, exchange, { wanted, attempt, captured, outcome });
   return both(afterRefusal(exchange, wanted, result));
+}
+
+/** What was never sent proves nothing; all else may have run beside the attempt that has the key, and somebody must look. */
+async function keepEvidence(deps: ProxyDeps, exchange: Exchange, settling: Settling): Promise<void> {
+  const { wanted, attempt, captured, outcome } = settling;
+  if (captured.ending.kind === 'not_started') return;
+  const status = captured.head?.status ?? null;
+  const late = { attempt: attempt.id, requestId: exchange.requestId, status, outcome };
+  const headers = captured.head === null ? null : encodeStored(clientHeaders(captured.head.headers));
+  const answer =
+    headers === null ? null : { headers, body: captured.kind === 'whole' ? captured.body : null };
+  const { scope, key } = wanted;
+  const kept = await deps.store.keepLateAnswer({ scope, key, ...late, answer }).then(
+    () => true,
+    () => false,
+  );
+  answerRefused.publish({ id: wanted, ...late, kept });
 }
 
 /** A fault of ours after the key was reserved: the record becomes unknown, whatever had happened. */
@@ -133,7 +150,7 @@ function conclusionOf(
 ): Conclusion {
   const { ending, head } = captured;
   const idempotency = statusOf[outcome];
-  if (ending.kind === 'not_started') return both({ kind: 'problem', code: 'upstream_unreachable' });
+  if (ending.kind === 'not_started') return both({ kind: 'problem', code: whyNotStarted(ending.error) });
   if (ending.kind === 'broken') {
     return both({ kind: 'problem', code: ending.timedOut ? 'upstream_timeout' : 'upstream_failed' });
   }
@@ -152,6 +169,13 @@ function conclusionOf(
     return { ...first, headers: decodeStored(stored) ?? [] };
   };
   return { first, others };
+}
+
+/** The store, where it could not be marked as sent; else the upstream. */
+function whyNotStarted(error: Error): 'store_unavailable' | 'upstream_unreachable' {
+  return error instanceof OncegateError && error.code === 'store_unavailable'
+    ? 'store_unavailable'
+    : 'upstream_unreachable';
 }
 
 function notKept(outcome: Outcome): Reply {

@@ -5,6 +5,7 @@ import type { Lease } from '../store/lease.ts';
 import type { Store } from '../store/store.ts';
 import type { UpstreamClient } from '../upstream/client.ts';
 import type { Attempts } from './attempts.ts';
+import type { Budget } from './budget.ts';
 import type { Waiters } from './waiters.ts';
 
 /** Settings that make a key's identity, and its form. */
@@ -23,5 +24,6 @@ export interface ProxyDeps {
   readonly lease: Lease;
   readonly attempts: Attempts;
   readonly waiters: Waiters;
+  readonly budget: Budget;
   readonly clientFor: (target: UpstreamTarget) => UpstreamClient;
 }

@@ -3,6 +3,7 @@ import type { Policy } from '../core/policy.ts';
 import type { RecordId } from '../core/record.ts';
 import type { Outcome } from '../core/settle.ts';
 import { requestDone } from '../events.ts';
+import type { Budget } from './budget.ts';
 
 /** A guarded request and what is learnt about it on its way. */
 export class Exchange {
@@ -14,6 +15,8 @@ export class Exchange {
   /** Without the question mark; null when there is none. */
   readonly query: string | null;
   readonly #startedMs = performance.now();
+  readonly #budget: Budget;
+  #heldBytes = 0;
 
   /** Kept only while it may still be sent. */
   body: Buffer | null = null;
@@ -25,11 +28,16 @@ export class Exchange {
   forwardMs: number | null = null;
   completeMs: number | null = null;
 
-  constructor(req: IncomingMessage, res: ServerResponse, policy: Policy, requestId: string) {
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    { policy, requestId, budget }: { policy: Policy; requestId: string; budget: Budget },
+  ) {
     this.req = req;
     this.res = res;
     this.policy = policy;
     this.requestId = requestId;
+    this.#budget = budget;
     const url = req.url ?? '/';
     const mark = url.indexOf('?');
     this.path = mark === -1 ? url : url.slice(0, mark);
@@ -52,8 +60,23 @@ export class Exchange {
     });
   }
 
+  /** Memory for its body, as it arrives. */
+  tryHold(bytes: number): boolean {
+    if (!this.#budget.tryTake(bytes)) return false;
+    this.#heldBytes += bytes;
+    return true;
+  }
+
+  /** Its body will not be sent. */
+  letGo(): void {
+    this.body = null;
+    this.#budget.give(this.#heldBytes);
+    this.#heldBytes = 0;
+  }
+
   /** Publishes the one event of this request. */
   done(): void {
+    this.letGo();
     const { requestId, method, policy, verdict, outcome, id, error, reserveMs, forwardMs, completeMs } = this;
     const status = this.res.headersSent ? this.res.statusCode : 0;
     const totalMs = performance.now() - this.#startedMs;

@@ -1,4 +1,6 @@
+import type { RecordId } from '../core/record.ts';
 import { upstreamHeaders } from '../core/request.ts';
+import { OncegateError } from '../errors.ts';
 import type { Attempt } from './attempts.ts';
 import { Capture, type Captured } from './capture.ts';
 import type { ProxyDeps } from './deps.ts';
@@ -15,12 +17,28 @@ export interface Forwarded {
   readonly capture: Capture;
 }
 
+/**
+ * For a policy that marks: says durably that the request may have been sent from now on. Not said means not sent, and the
+ * attempt ends as one that never started.
+ */
+async function unmarked(deps: ProxyDeps, exchange: Exchange, what: Forwarding): Promise<Captured | null> {
+  if (!exchange.policy.dispatchMark) return null;
+  const { scope } = exchange.id as RecordId;
+  const marked = await deps.store.markDispatchedIfHeld({ scope, key: what.key, attempt: what.attempt.id });
+  if (marked.kind === 'marked') return null;
+  const cause = marked.kind === 'unavailable' ? marked.cause : undefined;
+  const error = new OncegateError('store_unavailable', 'it could not be marked as sent', { cause });
+  return { kind: 'whole', ending: { kind: 'not_started', error }, head: null, body: Buffer.alloc(0) };
+}
+
 /** The one dispatch of an attempt. It is not tied to the client's socket: a client that leaves changes nothing. */
 export async function forward(deps: ProxyDeps, exchange: Exchange, what: Forwarding): Promise<Forwarded> {
   const { req, policy } = exchange;
   const { upstream } = policy;
   const { attempt } = what;
   const capture = new Capture(policy.maxStoredBodyBytes);
+  const unsent = await unmarked(deps, exchange, what);
+  if (unsent !== null) return { captured: unsent, capture };
   const call = deps.clientFor(upstream).dispatch(
     {
       method: exchange.method,

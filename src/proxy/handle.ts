@@ -35,8 +35,9 @@ async function answer(deps: ProxyDeps, exchange: Exchange): Promise<Reply> {
   const tenant = tenantOf(deps, exchange);
   if (tenant === undefined) return refuse(exchange, 'tenant_missing');
 
-  const read = await readBody(req, policy.maxRequestBodyBytes);
+  const read = await readBody(req, policy.maxRequestBodyBytes, exchange);
   if (read.kind === 'too_large') return refuse(exchange, 'body_too_large');
+  if (read.kind === 'overloaded') return refuse(exchange, 'overloaded');
   if (read.kind === 'incomplete') return refuse(exchange, 'body_incomplete');
   exchange.body = read.body;
 
@@ -60,7 +61,7 @@ async function decideAndRun(deps: ProxyDeps, exchange: Exchange, wanted: Claim):
       return refuse(exchange, claimed.code);
     case 'in_progress': {
       // Whoever waits keeps no body.
-      exchange.body = null;
+      exchange.letGo();
       const reply = await waitFor(deps, exchange, wanted, claimed.attempt);
       exchange.verdict = reply.kind === 'problem' ? reply.code : 'wait';
       return reply;
@@ -81,6 +82,7 @@ async function run(
     const forwarded = await forward(deps, exchange, { attempt, epoch, key: wanted.key });
     const answeredMs = performance.now();
     exchange.forwardMs = answeredMs - sentMs;
+    attempt.hold(deps.budget, forwarded.captured.kind === 'whole' ? forwarded.captured.body.length : 0);
     const { first, others } = await complete(deps, exchange, { wanted, attempt, forwarded });
     exchange.completeMs = performance.now() - answeredMs;
     attempt.conclude(others);

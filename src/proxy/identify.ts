@@ -1,6 +1,6 @@
 import { fingerprintOf } from '../core/fingerprint.ts';
 import { connectionNames } from '../core/response.ts';
-import { scopeOf } from '../core/scope.ts';
+import { scopeAt } from '../core/scope.ts';
 import type { ProxyDeps } from './deps.ts';
 import type { Exchange } from './exchange.ts';
 import type { Claim } from './reserve.ts';
@@ -22,9 +22,7 @@ export function claimOf(
   { key, tenant, body }: { key: string; tenant: string | null; body: Buffer },
 ): Claim {
   const { method, path, query, req, policy } = exchange;
-  const scope = deps.identity.scopeParts.includes('endpoint')
-    ? scopeOf([tenant, method, path])
-    : scopeOf([tenant]);
+  const scope = scopeAt({ tenant, method, path }, deps.identity.scopeParts);
   const fingerprint = fingerprintOf(
     { method, path, query, rawHeaders: req.rawHeaders, body },
     policy.fingerprint,

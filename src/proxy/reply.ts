@@ -80,6 +80,7 @@ function sendAnswer(exchange: Exchange, reply: Extract<Reply, { kind: 'answer' }
 /** After these the connection is not used again: its rest is unwanted, or cannot be trusted to be what it seems. */
 const closing: ReadonlySet<ProblemCode> = new Set([
   'body_too_large',
+  'overloaded',
   'body_incomplete',
   'request_invalid',
   'not_supported',

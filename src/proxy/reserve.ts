@@ -82,6 +82,7 @@ function reservationOf(exchange: Exchange, wanted: Claim, attempt: Attempt): Res
     path: exchange.path,
     requestId: exchange.requestId,
     deadlineMs: attempt.deadlineMs,
+    marks: exchange.policy.dispatchMark,
     abandoned: () => exchange.clientGone,
   };
 }

@@ -89,7 +89,7 @@ function take(
   if (fault === null && !policy.requireKey && !carriesKey(deps, req)) return false;
   request.taken = true;
   reply.hijack();
-  const exchange = new Exchange(req, reply.raw, policy, request.id);
+  const exchange = new Exchange(req, reply.raw, { policy, requestId: request.id, budget: deps.budget });
   void (fault === null ? handle(deps, exchange) : refuse(exchange, fault));
   return true;
 }

@@ -1,4 +1,5 @@
-import type { Fingerprint, RecordId, StoredAnswer, StoredRecord } from '../core/record.ts';
+import type { Fingerprint, RecordId, State, StoredAnswer, StoredRecord } from '../core/record.ts';
+import type { Outcome } from '../core/settle.ts';
 
 /**
  * THE INTERFACE between Oncegate and what keeps its records. test/store/contract.ts holds every implementation to
@@ -18,6 +19,8 @@ export interface Reservation extends RecordId {
   readonly requestId: string;
   /** From now, by the database's clock; past it the sweeper calls the attempt unknown. */
   readonly deadlineMs: number;
+  /** It will say so before it sends (`markDispatchedIfHeld`): without that mark it was provably not sent. */
+  readonly marks: boolean;
   /** Read just before the row is sent: a client that has gone reserves nothing. */
   readonly abandoned: () => boolean;
 }
@@ -35,6 +38,14 @@ export type ReserveResult =
 export interface Held extends RecordId {
   readonly attempt: string;
 }
+
+export type MarkResult =
+  /** Durable: it may be sent. */
+  | { readonly kind: 'marked' }
+  /** The record is no longer this attempt's to send. */
+  | { readonly kind: 'refused' }
+  /** Not confirmed: a mark may be there, and nothing may be sent. */
+  | { readonly kind: 'unavailable'; readonly cause: Error };
 
 export interface Completion extends Held {
   readonly answer: StoredAnswer;
@@ -63,11 +74,33 @@ export type SettleResult =
   /** The store was closed before any answer, or can never take it; the sweeper will settle the record. */
   | { readonly kind: 'unconfirmed'; readonly cause: Error };
 
+/** What came of an attempt that no longer had its key: it may have run beside the one that has it. */
+export interface LateAnswer extends Held {
+  readonly requestId: string;
+  readonly outcome: Outcome;
+  /** null: it was sent, and no complete answer came. */
+  readonly status: number | null;
+  readonly answer: Pick<StoredAnswer, 'headers' | 'body'> | null;
+}
+
 export interface Swept extends Held {
   readonly method: string;
   readonly path: string;
   readonly requestId: string;
   readonly reason: 'lease_over' | 'deadline_passed';
+  readonly to: Extract<State, 'unknown' | 'failed_retryable'>;
+}
+
+/** What is not settled, now. Counts stop at a bound of the store's. */
+export interface Census {
+  readonly inProgress: number;
+  /** Of these, past their deadline. */
+  readonly overdue: number;
+  readonly unknown: number;
+  readonly deadLetter: number;
+  /** Age of the oldest that waits for somebody, `unknown` or `dead_letter`; null: none does. */
+  readonly oldestWaitingMs: number | null;
+  readonly lateAnswers: number;
 }
 
 export interface Store {
@@ -83,6 +116,9 @@ export interface Store {
    */
   takeOverIfUnchanged(previous: StoredRecord, reservation: Reservation): Promise<ReserveResult>;
 
+  /** For a reservation that `marks`, once, just before it is sent. Never rejects; never takes longer than `reserve`. */
+  markDispatchedIfHeld(held: Held): Promise<MarkResult>;
+
   /**
    * From `in_progress`, `unknown`, `failed_retryable` or `dead_letter` → `completed`, while `attempt` holds the record.
    * This and the next two are retried until the store has answered or is closed; they never reject.
@@ -94,6 +130,9 @@ export interface Store {
   /** From `in_progress` → `unknown`. */
   markUnknownIfHeld(doubt: Doubt): Promise<SettleResult>;
 
+  /** Keeps evidence for people; it never answers a request. Once per attempt. Rejects with `store_unavailable`. */
+  keepLateAnswer(late: LateAnswer): Promise<void>;
+
   /** The records as they are now, in the order asked for; null where there is none. Rejects with `store_unavailable`. */
   read(ids: readonly RecordId[]): Promise<readonly (StoredRecord | null)[]>;
 
@@ -104,7 +143,10 @@ export interface Store {
   /** Ends a lease early, at a clean stop. */
   closeLease(instance: string): Promise<void>;
 
-  /** `in_progress` records whose instance has no live lease, or past their deadline → `unknown`; at most `limit`. */
+  /**
+   * `in_progress` records whose instance has no live lease, or past their deadline → `unknown`; at most `limit`. Those that
+   * mark before they send and have not → `failed_retryable`: they were provably not sent, and can never be any more.
+   */
   sweep(limit: number): Promise<readonly Swept[]>;
   /** `in_progress` records of one instance: the sweeper compares them with the attempts it knows. */
   listInProgress(instance: string, limit: number): Promise<readonly Held[]>;
@@ -115,6 +157,9 @@ export interface Store {
   releaseIfNeverSent(instance: string, held: readonly Held[]): Promise<number>;
   /** Deletes at most `limit` records past retention, and instances long gone. Says how many records. */
   reap(limit: number): Promise<number>;
+
+  /** Cheap whatever the number of records. Rejects with `store_unavailable`. */
+  census(): Promise<Census>;
 
   /** Answers when the store can take reservations; rejects with the reason when not. */
   check(): Promise<void>;

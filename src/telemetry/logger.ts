@@ -1,6 +1,5 @@
-import { hash } from 'node:crypto';
 import { type DestinationStream, destination, type Logger, pino } from 'pino';
-import { idOf, type RecordId } from '../core/record.ts';
+import { hashOf, type RecordId } from '../core/record.ts';
 import { answerRefused, leaseOpened, loopDone, passDone, recordSwept, requestDone } from '../events.ts';
 
 export type { Logger };
@@ -26,9 +25,9 @@ function timestamp(): string {
   return stamp;
 }
 
-/** Enough to find a record's lines again; never the key itself. */
+/** Enough to find a record's lines again, and the record itself with `oncegate keys show`; never the key. */
 function keyHash(id: RecordId | null): string | undefined {
-  return id === null ? undefined : hash('sha256', idOf(id), 'hex').slice(0, 16);
+  return id === null ? undefined : hashOf(id).slice(0, 16);
 }
 
 const rounded = (ms: number | null): number | undefined =>
@@ -62,8 +61,9 @@ export function logEvents(log: Logger): () => void {
         'request',
       );
     }),
-    recordSwept.subscribe(({ attempt, method, path, requestId, reason, ...id }) => {
-      log.warn({ attempt, method, path, requestId, reason, keyHash: keyHash(id) }, 'record swept to unknown');
+    recordSwept.subscribe(({ attempt, method, path, requestId, reason, to, ...id }) => {
+      const line = { attempt, method, path, requestId, reason, keyHash: keyHash(id) };
+      log.warn(line, to === 'unknown' ? 'record swept to unknown' : 'record released, for it was never sent');
     }),
     answerRefused.subscribe(({ id, ...refused }) => {
       log.error({ ...refused, keyHash: keyHash(id) }, 'late answer refused');

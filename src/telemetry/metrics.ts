@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { answerRefused, leaseOpened, loopDone, passDone, requestDone } from '../events.ts';
+import { censusGauges } from './census-gauges.ts';
 
 export interface Metrics {
   readonly contentType: string;
@@ -92,6 +93,7 @@ export function createMetrics(gauges: Gauges): Metrics {
     }),
     answerRefused.subscribe(() => refused.inc()),
     leaseOpened.subscribe(() => leases.inc()),
+    censusGauges(registry),
   ];
   const end = () => {
     for (const unsubscribe of ends) unsubscribe();

@@ -157,6 +157,8 @@ t.test('a role that is not the owner: the missing grants, word for word, are wha
       `GRANT USAGE ON SCHEMA oncegate TO "${role}";`,
       `GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE oncegate.record TO "${role}";`,
       `GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE oncegate.instance TO "${role}";`,
+      `GRANT SELECT, INSERT ON TABLE oncegate.audit TO "${role}";`,
+      `GRANT SELECT, INSERT, DELETE ON TABLE oncegate.late_answer TO "${role}";`,
       `GRANT SELECT, INSERT ON TABLE oncegate.identity TO "${role}";`,
       `GRANT SELECT ON TABLE oncegate.migration TO "${role}";`,
       `GRANT USAGE ON SEQUENCE oncegate.epoch TO "${role}";`,

@@ -14,7 +14,7 @@ const table: readonly (readonly [config: string, ...warnings: string[]])[] = [
     'defaults:\n  retention: 59m',
     '2:14: defaults.retention: is 59m: a retry after that runs again; write 1h or more',
   ],
-  ['routes:\n  - { path: /a, retention: 5m }', '2:27: routes[0].retention: is 5m: '],
+  ['routes:\n  - { path: /a, retention: 5m }', '2:28: routes[0].retention: is 5m: '],
   // Drain
   ['drain: { max: 30s }'],
   [

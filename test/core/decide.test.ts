@@ -22,6 +22,7 @@ function record(facts: Partial<StoredRecord>): StoredRecord {
     hadCredentials: false,
     expired: false,
     retainUntilMs: 1000,
+    blocked: false,
     answer,
     ...facts,
   };
@@ -105,5 +106,19 @@ t.test('the same request: identical bytes under any rule, or equal digests under
   t.ok(sameRequest(fingerprint('a', 'raw 1'), fingerprint('a', 'raw 2')));
   t.notOk(sameRequest(fingerprint('a', 'raw 1', 'v1:canonical'), fingerprint('a', 'raw 2', 'v1:raw')));
   t.notOk(sameRequest(fingerprint('a', 'raw 1'), fingerprint('b', 'raw 2')));
+  t.end();
+});
+
+t.test('purged a moment ago: nothing runs, and nothing of the old answer is seen', (t) => {
+  const purged = record({ state: 'failed_retryable', answer: null, blocked: true });
+  t.strictSame(decide(purged, asking), refuse('in_progress'));
+  t.strictSame(decide(purged, other), refuse('key_reused'));
+  t.strictSame(
+    decide({ ...purged, expired: true }, asking),
+    refuse('in_progress'),
+    'also past its retention',
+  );
+  const free = { ...purged, blocked: false };
+  t.strictSame(decide(free, asking), { kind: 'take_over', previous: free });
   t.end();
 });

@@ -12,6 +12,7 @@ const statuses: Record<string, number> = {
   request_invalid: 400,
   not_supported: 501,
   body_too_large: 413,
+  overloaded: 503,
   body_incomplete: 400,
   store_unavailable: 503,
   key_reused: 422,
@@ -26,6 +27,7 @@ const statuses: Record<string, number> = {
 };
 
 const retryable = [
+  'overloaded',
   'body_incomplete',
   'store_unavailable',
   'in_progress',
@@ -89,6 +91,7 @@ t.test('Retry-After where waiting helps, and for people who poll', (t) => {
     'answer_unsaved',
     'in_progress',
     'outcome_unknown',
+    'overloaded',
     'store_unavailable',
     'upstream_unreachable',
   ]);

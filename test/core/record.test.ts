@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto';
 import t from 'tap';
-import { type Actor, idOf, moves, sourcesOf, states } from '../../src/core/record.ts';
+import { type Actor, hashOf, idOf, moves, sourcesOf, states, waitingStates } from '../../src/core/record.ts';
 
 const actors: readonly Actor[] = ['attempt', 'sweeper', 'retry', 'reconciler', 'operator'];
 
@@ -50,6 +51,14 @@ t.test('the sweeper touches only what is in progress, and only the reconciler gi
   t.end();
 });
 
+t.test('a person settles what waits, purges what is completed, and never touches what runs', (t) => {
+  t.strictSame(sourcesOf('completed', 'operator'), waitingStates);
+  t.strictSame([...sourcesOf('failed_retryable', 'operator')].sort(), ['completed', ...waitingStates].sort());
+  for (const state of ['in_progress', 'unknown', 'dead_letter'] as const)
+    t.strictSame(sourcesOf(state, 'operator'), [], state);
+  t.end();
+});
+
 t.test('every state can be reached and left', (t) => {
   for (const state of states) {
     t.ok(
@@ -73,5 +82,13 @@ t.test('ids: one string for each scope and key', (t) => {
   ];
   t.equal(new Set(ids.map(idOf)).size, 3);
   t.equal(idOf({ scope, key: 'a' }), idOf({ scope: Buffer.from(scope), key: 'a' }));
+  t.end();
+});
+
+t.test('hashes: one for each record, over the bytes of both', (t) => {
+  const scope = Buffer.alloc(32, 0xe9);
+  const bytes = Buffer.concat([scope, Buffer.from('a "b"')]);
+  t.equal(hashOf({ scope, key: 'a "b"' }), createHash('sha256').update(bytes).digest('hex'));
+  t.not(hashOf({ scope, key: 'a' }), hashOf({ scope: Buffer.alloc(32, 0xe8), key: 'a' }));
   t.end();
 });

@@ -25,6 +25,7 @@ function policy(route: string, over: Partial<Policy> = {}): Policy {
     maxStoredBodyBytes: 1,
     replayStatus: 'original',
     forwardKey: { kind: 'keep' },
+    dispatchMark: false,
     dialect: 'ietf',
     upstream: { origin: 'http://u', timeoutMs: 1, connections: 1, host: 'preserve' },
     ...over,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import t from 'tap';
-import { scopeOf } from '../../src/core/scope.ts';
+import { scopeAt, scopeOf } from '../../src/core/scope.ts';
 
 const hex = (...parts: (string | null)[]) => scopeOf(parts).toString('hex');
 
@@ -44,5 +44,12 @@ t.test('no two lists of parts share a scope', (t) => {
       (a, b) => (hex(...a) === hex(...b)) === (JSON.stringify(a) === JSON.stringify(b)),
     ),
   );
+  t.end();
+});
+
+t.test('where a request counts', (t) => {
+  const place = { tenant: 'acme', method: 'POST', path: '/charges' };
+  t.strictSame(scopeAt(place, ['tenant', 'endpoint']), scopeOf(['acme', 'POST', '/charges']));
+  t.strictSame(scopeAt(place, ['tenant']), scopeOf(['acme']));
   t.end();
 });

@@ -42,15 +42,37 @@ t.test('two roles, as the page makes them, are enough', async (t) => {
   await query(owner, grants);
 
   const upstream = await testUpstream(t);
+  const databaseUrl = urlOf('oncegate_app', 'change-me-too');
   const { dataUrl } = await sidecarProcess(t, {
     upstream: upstream.url,
-    databaseUrl: urlOf('oncegate_app', 'change-me-too'),
+    databaseUrl,
     env: { ONCEGATE_STORE_MIGRATE: 'check' },
   });
   const charge = () => ask(`${dataUrl}/charges`, { key: 'a', body: '{}' });
   t.equal((await charge()).headers['idempotency-status'], 'executed');
   t.equal((await charge()).headers['idempotency-status'], 'replayed');
+
+  const keys = (...args: string[]) =>
+    run(['keys', ...args], { stdout: output, stderr: output, env: { DATABASE_URL: databaseUrl } });
+  const find = ['--key', 'a', '--path', '/charges'];
+  t.equal(await keys('list'), 0);
+  t.equal(await keys('show', ...find), 0);
+  t.equal(await keys('purge', ...find, '--reason', 'test', '--yes'), 0);
+  t.match(await query(owner, 'SELECT action FROM oncegate.audit'), [{ action: 'purge' }]);
+  const privileges = await doctorSays(databaseUrl);
+  t.match(privileges, { level: 'ok' });
 });
+
+/** What doctor thinks of the role's privileges. */
+async function doctorSays(databaseUrl: string): Promise<{ level: string } | undefined> {
+  let said = '';
+  const stdout = { write: (text: string) => (said += text) };
+  const anyPorts = ['--listen', '127.0.0.1:0', '--ops-listen', '127.0.0.1:0'];
+  const argv = ['doctor', 'http://127.0.0.1:1', '--json', ...anyPorts];
+  await run(argv, { stdout, stderr: stdout, env: { DATABASE_URL: databaseUrl } });
+  const { checks } = JSON.parse(said) as { checks: { name: string; level: string }[] };
+  return checks.find(({ name }) => name === 'privileges');
+}
 
 interface Compose {
   readonly services: { readonly oncegate: { readonly environment: NodeJS.ProcessEnv } };

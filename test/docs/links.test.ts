@@ -120,7 +120,7 @@ function faultOf(name: string, rest: string): string | null {
 }
 
 t.test('the check itself can fail', async (t) => {
-  t.equal(faultOf('keys', ' list'), 'no command keys');
+  t.equal(faultOf('kyes', ' list'), 'no command kyes');
   t.equal(faultOf('serve', ' http://a --embeded'), 'no flag --embeded');
   t.equal(faultOf('migrate', ' down'), 'migrate knows no down');
   t.equal(faultOf('serve', ' http://127.0.0.1:3000 --embedded'), null);

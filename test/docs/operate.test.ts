@@ -70,3 +70,53 @@ t.test('the queries answer, by a role that may only read', async (t) => {
   await t.rejects(query(reader.href, 'SELECT body FROM oncegate.record'), /permission denied/);
   await t.rejects(query(reader.href, `UPDATE oncegate.record SET state = 'unknown'`), /permission denied/);
 });
+
+/** In order: finding, storing an answer, releasing, purging. */
+const commandBlocks = [
+  ...page.matchAll(/<!-- run by test\/docs\/operate\.test\.ts -->\n```sh\n([\s\S]*?)```/g),
+].map(([, text]) => (text ?? '').trim().split('\n'));
+
+t.test('an unknown outcome is settled by the commands as they stand there', async (t) => {
+  const upstream = await testUpstream(t, (_one, res) => res.destroy());
+  const { dataUrl, databaseUrl } = await sidecar(t, { upstream: upstream.url });
+  const [finding = [], storing = [], releasing = [], purging = []] = commandBlocks;
+  t.equal(commandBlocks.length, 4);
+  const charge = (key: string) => ask(`${dataUrl}/charges`, { key, body: '{}' });
+  let id = '';
+  /** As a shell would take it apart: what is quoted here has no quotes inside. */
+  const type = async (line: string) => {
+    const [program, ...argv] = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(
+      (match) => match[1] ?? match[2] ?? '',
+    );
+    t.equal(program, 'oncegate');
+    let said = '';
+    const stdout = { write: (text: string) => (said += text) };
+    const typed = argv.map((word) => (word === '3f2a9c0d11e4b7a6' ? id : word));
+    t.equal(
+      await run(typed, { stdout, stderr: stdout, env: { DATABASE_URL: databaseUrl } }),
+      0,
+      `${line}\n${said}`,
+    );
+    return said;
+  };
+  const lose = async (key: string) => {
+    await charge(key);
+    id = (await type('oncegate keys list')).match(/^\w{16}/m)?.[0] ?? '';
+  };
+
+  await lose('order-1');
+  for (const line of finding) t.match(await type(line), id);
+  t.match(await type(finding[0] ?? ''), /^ID .*\n\w{16}  unknown .*  UND_ERR_SOCKET: other side closed\n$/);
+  await type(storing[0] ?? '');
+  const replay = await charge('order-1');
+  t.match(replay, {
+    status: 201,
+    headers: { 'content-type': 'application/json', 'idempotent-replayed': 'true' },
+  });
+  t.same(JSON.parse(replay.body.toString()), { charge: 'ch_1', status: 'paid' });
+  await type(purging[0] ?? '');
+  t.equal((await charge('order-1')).status, 409);
+  await lose('order-2');
+  await type(releasing[0] ?? '');
+  t.equal((await charge('order-2')).status, 502, 'it runs again');
+});

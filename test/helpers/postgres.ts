@@ -36,13 +36,13 @@ export async function startTestServer(): Promise<EmbeddedServer> {
 
 let shared: Promise<EmbeddedServer> | undefined;
 
-/** A fresh, empty database of this test's own. */
+/** A fresh, empty database of this test's own; through a pooler in a run with `--pgbouncer`. */
 export async function testDatabase(t: Teardown): Promise<{ url: string }> {
   const server = process.env['ONCEGATE_TEST_SERVER'] ?? (await (shared ??= startTestServer())).url;
   const name = `test_${randomBytes(6).toString('hex')}`;
   await query(server, `CREATE DATABASE ${name}`);
   t.teardown(() => query(server, `DROP DATABASE ${name} WITH (FORCE)`));
-  const url = new URL(server);
+  const url = new URL(process.env['ONCEGATE_TEST_POOLER'] ?? server);
   url.pathname = `/${name}`;
   return { url: url.href };
 }

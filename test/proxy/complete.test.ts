@@ -9,6 +9,7 @@ import type { Exchange } from '../../src/proxy/exchange.ts';
 import type { Forwarded } from '../../src/proxy/forward.ts';
 import type { Claim } from '../../src/proxy/reserve.ts';
 import type { Reservation } from '../../src/store/store.ts';
+import { query } from '../helpers/postgres.ts';
 import { postgresHarness } from '../store/postgres-harness.ts';
 import {
   answer,
@@ -139,8 +140,52 @@ for (const [what, { meanwhile, reply }] of Object.entries(refusals)) {
     t.match(first, reply);
     t.equal(others(), first);
     t.notMatch(JSON.stringify(first), Buffer.from('ours').toString('base64'));
-    t.match(refused, [{ attempt: attempt.id, status: 201, outcome: 'store' }], 'it is kept as evidence');
+    t.match(refused, [{ attempt: attempt.id, status: 201, outcome: 'store', kept: true }], 'it is told');
+    const evidence = `SELECT attempt, outcome, status, request_id, convert_from(body, 'UTF8') AS body
+      FROM oncegate.late_answer WHERE attempt = '${attempt.id}'`;
+    t.match(
+      await query(here.harness.url, evidence),
+      [{ attempt: attempt.id, outcome: 'store', status: 201, request_id: exchange.requestId, body: 'ours' }],
+      'and kept as evidence',
+    );
     t.equal(exchange.outcome, 'refused');
     t.equal(attempts.isKnown(attempt.id), false);
   });
 }
+
+t.test('refused, and it was never sent: no evidence of anything', async (t) => {
+  const here = await scene(t);
+  const { deps, attempt, exchange, wanted, harness } = here;
+  await taken(here);
+  const forwarded: Forwarded = {
+    captured: { kind: 'none', ending: { kind: 'not_started', error: new Error('x') }, head: null } as never,
+    capture: answered.capture,
+  };
+  await complete(deps, exchange, { wanted, attempt, forwarded });
+  t.same(await query(harness.url, 'SELECT FROM oncegate.late_answer'), []);
+});
+
+t.test('evidence goes after a month, and one attempt gives one', async (t) => {
+  const { store, wanted, attempt, harness } = await scene(t);
+  const { scope, key } = wanted;
+  const late = {
+    scope,
+    key,
+    attempt: attempt.id,
+    requestId: 'r',
+    outcome: 'unknown',
+    status: null,
+    answer: null,
+  } as const;
+  await store.keepLateAnswer(late);
+  await store.keepLateAnswer({ ...late, status: 200 });
+  t.match(await query(harness.url, 'SELECT status FROM oncegate.late_answer'), [{ status: null }]);
+  const age = (interval: string) =>
+    query(harness.url, `UPDATE oncegate.late_answer SET received_at = now() - interval '${interval}'`);
+  await age('29 days');
+  await store.reap(10);
+  t.equal((await query(harness.url, 'SELECT FROM oncegate.late_answer')).length, 1);
+  await age('31 days');
+  await store.reap(10);
+  t.equal((await query(harness.url, 'SELECT FROM oncegate.late_answer')).length, 0);
+});

@@ -166,6 +166,7 @@ t.test(
       hadCredentials: false,
       expired: false,
       retainUntilMs: null,
+      blocked: false,
       answer: null,
     };
     const store: Partial<Store> = {
@@ -205,6 +206,7 @@ t.test('one whose wait is over takes nobody with it when its client leaves', asy
     hadCredentials: false,
     expired: false,
     retainUntilMs: null,
+    blocked: false,
     answer: null,
   };
   const store: Partial<Store> = {

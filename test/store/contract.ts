@@ -3,6 +3,7 @@ import type { RecordId, State } from '../../src/core/record.ts';
 import type { Store } from '../../src/store/store.ts';
 import { closeContract } from './contract/close.ts';
 import { leaseContract } from './contract/lease.ts';
+import { markContract } from './contract/mark.ts';
 import { reapContract } from './contract/reap.ts';
 import { reserveContract } from './contract/reserve.ts';
 import { settleContract } from './contract/settle.ts';
@@ -35,6 +36,7 @@ export function contract(t: Test, make: Make): void {
   const suites = {
     reserve: reserveContract,
     'take over': takeOverContract,
+    mark: markContract,
     settle: settleContract,
     lease: leaseContract,
     sweep: sweepContract,

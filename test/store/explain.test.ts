@@ -2,16 +2,34 @@ import { randomUUID } from 'node:crypto';
 import type { Client } from 'pg';
 import type { Test } from 'tap';
 import t from 'tap';
+import { takeCensus } from '../../src/store/postgres/sql/census.ts';
+import { countUnknown } from '../../src/store/postgres/sql/doctor.ts';
 import {
   findReapable,
   findSweepable,
   listInProgress,
   reap,
   releaseNeverSent,
+  releaseUndispatched,
   sweep,
 } from '../../src/store/postgres/sql/loops.ts';
+import {
+  findAuditLine,
+  operatorComplete,
+  operatorPurge,
+  operatorRelease,
+  readAudit,
+  readLateAnswers,
+} from '../../src/store/postgres/sql/operator.ts';
+import {
+  findNamed,
+  listRunning,
+  listSettled,
+  listWaiting,
+  viewAt,
+} from '../../src/store/postgres/sql/operator-look.ts';
 import { read, readWhole } from '../../src/store/postgres/sql/read.ts';
-import { confirm, reserve, takeOver } from '../../src/store/postgres/sql/reserve.ts';
+import { confirm, markDispatched, reserve, takeOver } from '../../src/store/postgres/sql/reserve.ts';
 import { settle } from '../../src/store/postgres/sql/settle.ts';
 import type { Statement } from '../../src/store/postgres/sql/statement.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -37,6 +55,14 @@ async function fill(harness: PostgresHarness, rows: number): Promise<void> {
     SELECT sha256(('p' || n)::bytea), 'key-' || n, gen_random_uuid(), nextval('oncegate.epoch'), gen_random_uuid(),
       'in_progress', false, sha256('f'), sha256('r'), 'canonical:1', now() + interval '1 minute', now(),
       'POST', '/v1/charges', gen_random_uuid()::text
+    FROM generate_series(1, 50) AS n`,
+  );
+  await harness.query(
+    `INSERT INTO oncegate.record (scope, key, attempt, epoch, instance, state, had_credentials, fingerprint, raw_digest,
+      fingerprint_rule, deadline, reserved_at, method, path, request_id)
+    SELECT sha256(('u' || n)::bytea), 'key-' || n, gen_random_uuid(), nextval('oncegate.epoch'), gen_random_uuid(),
+      CASE WHEN n % 5 = 0 THEN 'dead_letter' ELSE 'unknown' END::oncegate.state, false, sha256('f'), sha256('r'),
+      'canonical:1', now(), now(), 'POST', '/v1/charges', gen_random_uuid()::text
     FROM generate_series(1, 50) AS n`,
   );
 }
@@ -75,6 +101,7 @@ function cases(rows: number): [Statement, string[], string][] {
         words('POST'),
         words('/'),
         words('r'),
+        flags,
       ],
       'Conflict Arbiter Indexes: record_pkey',
     ],
@@ -93,6 +120,7 @@ function cases(rows: number): [Statement, string[], string][] {
         text('POST'),
         text('/'),
         text('r'),
+        'true',
       ],
       'using record_pkey',
     ],
@@ -102,7 +130,9 @@ function cases(rows: number): [Statement, string[], string][] {
       [scopes, keys, uuids, words('completed'), numbers, blobs, blobs, flags, words('e'), numbers],
       'using record_pkey',
     ],
+    [markDispatched, [scopes, keys, uuids], 'using record_'],
     [sweep, [scopes, keys, uuids, words('lease_over')], 'using record_'],
+    [releaseUndispatched, [scopes, keys, uuids, words('lease_over')], 'using record_'],
     [releaseNeverSent, [scopes, keys, uuids, uuids], 'using record_'],
     [reap, [scopes, keys, uuids], 'using record_pkey'],
     [findSweepable, ['200'], 'record_in_progress'],
@@ -111,9 +141,43 @@ function cases(rows: number): [Statement, string[], string][] {
   ];
 }
 
+/** The operator's: what each has to go by. None may read the whole table. */
+function operatorCases(): [Statement, string[], RegExp[]][] {
+  const one = [bytes(digest('1')), text('key-1')];
+  const listing = (states: string) => [text(`{${states}}`), '0', 'NULL', 'NULL', '50'];
+  const seen = (state: string) => [...one, uuid(), '1', text(state), uuid(), text('ann'), text('why')];
+  const search = (prefix: string, key: string) => [prefix, key, 'NULL', 'NULL', 'NULL', '10'];
+  const answer = ['201', bytes(digest('h')), bytes(digest('b')), '1000'];
+  const named = [/using record_unknown/, /using record_in_progress/, /using record_pkey/];
+  return [
+    [listWaiting, listing('unknown'), [/using record_unknown/, /Index Cond: \(reserved_at <= /]],
+    [listRunning, listing('in_progress'), [/record_in_progress/]],
+    [listSettled, listing('failed_retryable'), [/Backward using record_retained/]],
+    [findNamed, search(text('ab'), 'NULL'), named],
+    [findNamed, search('NULL', text('key-1')), named],
+    [viewAt, one, [/using record_pkey/]],
+    [operatorComplete, [...seen('unknown'), ...answer], [/using record_/]],
+    [operatorRelease, [...seen('unknown'), '1000'], [/using record_/]],
+    [operatorPurge, seen('completed'), [/using record_/]],
+    [findAuditLine, [...one, uuid()], [/using audit_pkey/]],
+    [readAudit, one, [/using audit_pkey/]],
+    [readLateAnswers, one, [/using late_answer_pkey/]],
+    [
+      takeCensus,
+      [],
+      [
+        /Index Only Scan using record_unknown/,
+        /Index Only Scan using record_in_progress/,
+        /Index Cond: \(deadline < /,
+      ],
+    ],
+  ];
+}
+
 async function planOf(client: Client, { name, text }: Statement, values: string[]): Promise<string> {
   await client.query(`PREPARE ${name} AS ${text}`);
-  const { rows } = await client.query(`EXPLAIN EXECUTE ${name} (${values.join()})`);
+  const given = values.length === 0 ? '' : ` (${values.join()})`;
+  const { rows } = await client.query(`EXPLAIN EXECUTE ${name}${given}`);
   await client.query(`DEALLOCATE ${name}`);
   return rows.map((row) => row['QUERY PLAN']).join('\n');
 }
@@ -121,7 +185,16 @@ async function planOf(client: Client, { name, text }: Statement, values: string[
 t.test('on a table of some size every statement goes by its index', async (t) => {
   const harness = await postgresHarness(t);
   await fill(harness, 50_000);
-  await harness.query('VACUUM ANALYZE oncegate.record');
+  await harness.query(
+    `INSERT INTO oncegate.audit (scope, key, id, actor, action, reason, attempt, epoch, from_state, to_state)
+    SELECT scope, key, gen_random_uuid(), 'ann', 'complete', 'why', attempt, epoch, 'unknown', 'completed'
+    FROM oncegate.record WHERE state = 'completed' LIMIT 5000`,
+  );
+  await harness.query(
+    `INSERT INTO oncegate.late_answer (scope, key, attempt, request_id, outcome)
+    SELECT scope, key, attempt, request_id, 'store' FROM oncegate.record WHERE state = 'completed' LIMIT 5000`,
+  );
+  await harness.query('VACUUM ANALYZE oncegate.record, oncegate.audit, oncegate.late_answer');
   const client = await connected(t, harness.url);
 
   for (const mode of ['force_generic_plan', 'force_custom_plan']) {
@@ -140,6 +213,23 @@ t.test('on a table of some size every statement goes by its index', async (t) =>
   t.test('the reaper looks only at what has expired, not at the whole index', async (t) => {
     await client.query('SET plan_cache_mode = force_generic_plan');
     t.match(await planOf(client, findReapable, ['1000']), /Index Cond: \(retain_until <= /);
+  });
+
+  for (const mode of ['force_generic_plan', 'force_custom_plan']) {
+    t.test(`what people and gauges ask, ${mode}`, async (t) => {
+      await client.query(`SET plan_cache_mode = ${mode}`);
+      for (const [statement, values, patterns] of operatorCases()) {
+        const plan = await planOf(client, statement, values);
+        for (const pattern of patterns) t.match(plan, pattern, statement.label);
+        t.notMatch(plan, /Seq Scan on record\b/, statement.label);
+      }
+    });
+  }
+
+  t.test("doctor's count of what is unknown", async (t) => {
+    const { rows } = await client.query(`EXPLAIN ${countUnknown}`);
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+    t.match(plan, /Index Only Scan using record_unknown/);
   });
 
   t.test('here the server keeps the plans', async (t) => {

@@ -8,8 +8,8 @@ t.before(async () => {
   faults = await faultHarness(t);
 });
 t.beforeEach(async () => {
-  await faults.clear();
   await faults.reset();
+  await faults.clear();
 });
 
 /** Runs the pass, and `between` after it has found what to do and before it does it. */

@@ -27,6 +27,7 @@ export function reservation(changes: Partial<Reservation> = {}): Reservation {
     path: '/v1/charges',
     requestId: randomUUID(),
     deadlineMs: 60_000,
+    marks: false,
     abandoned: () => false,
     ...changes,
   };

@@ -78,6 +78,7 @@ function reservationOf(id: RecordId, instance: string): Reservation {
     path: '/',
     requestId: probeRequestId,
     deadlineMs: retentionMs,
+    marks: false,
     abandoned: () => false,
   };
 }

@@ -85,25 +85,35 @@ export interface CheckedSchema {
 /** Rejects with `schema_mismatch` unless the store's schema is exactly ours, and `identity_changed` on other settings. */
 export async function checkSchema(url: string, identity: string): Promise<CheckedSchema> {
   return await withClient(url, async (client) => {
-    const { version, pending } = await statusOf(client);
-    const wanted = migrations().length;
-    if (version > wanted) {
-      throw new OncegateError(
-        'schema_mismatch',
-        `the store's schema is version ${version}, newer than this Oncegate knows (${wanted}). ` +
-          'Run the newer Oncegate that migrated it.',
-      );
-    }
-    if (pending.length > 0) {
-      throw new OncegateError(
-        'schema_mismatch',
-        `the store's schema is version ${version}, this Oncegate needs ${wanted}. ` +
-          'Run `oncegate migrate up` once, or set store.migrate: auto.',
-      );
-    }
+    const version = await ourVersion(client);
     await checkIdentity(client, identity);
     return { version, tls: tlsOf(client) };
   });
+}
+
+/** The same of the version alone; it writes nothing, so that looking at a store never sets its identity. */
+export async function checkVersion(url: string): Promise<number> {
+  return await withClient(url, ourVersion);
+}
+
+async function ourVersion(client: pg.Client): Promise<number> {
+  const { version, pending } = await statusOf(client);
+  const wanted = migrations().length;
+  if (version > wanted) {
+    throw new OncegateError(
+      'schema_mismatch',
+      `the store's schema is version ${version}, newer than this Oncegate knows (${wanted}). ` +
+        'Run the newer Oncegate that migrated it.',
+    );
+  }
+  if (pending.length > 0) {
+    throw new OncegateError(
+      'schema_mismatch',
+      `the store's schema is version ${version}, this Oncegate needs ${wanted}. ` +
+        'Run `oncegate migrate up` once, or set store.migrate: auto.',
+    );
+  }
+  return version;
 }
 
 async function checkIdentity(client: pg.Client, identity: string): Promise<void> {

@@ -1,9 +1,11 @@
 import { idOf, type RecordId, type StoredRecord } from '../../core/record.ts';
-import { OncegateError } from '../../errors.ts';
 import type {
+  Census,
   Completion,
   Doubt,
   Held,
+  LateAnswer,
+  MarkResult,
   Release,
   Reservation,
   ReserveResult,
@@ -11,13 +13,17 @@ import type {
   Store,
   Swept,
 } from '../store.ts';
+import { available } from './available.ts';
 import { byteaArray, textArray } from './binary-array.ts';
+import { Marker } from './marker.ts';
 import { Pool, type Rows } from './pool.ts';
 import { readRecords } from './reader.ts';
 import { Reserver } from './reserver.ts';
 import { compareIds } from './rows.ts';
 import { Settler } from './settler.ts';
+import { takeCensus } from './sql/census.ts';
 import { ping } from './sql/connection.ts';
+import { keepLateAnswer, reapLateAnswers } from './sql/late-answer.ts';
 import { closeLease, openLease, renewLease } from './sql/lease.ts';
 import {
   findReapable,
@@ -26,11 +32,12 @@ import {
   reap,
   reapInstances,
   releaseNeverSent,
+  releaseUndispatched,
   sweep,
 } from './sql/loops.ts';
 import type { Statement } from './sql/statement.ts';
 import { StatementError } from './statement-error.ts';
-import { defaultTimeouts, type Timeouts } from './timeouts.ts';
+import { defaultTimeouts, type Timeouts, withBytes } from './timeouts.ts';
 
 export interface PostgresOptions {
   readonly url: string;
@@ -45,14 +52,28 @@ const reserveSlots = 1;
 const settleSlots = 1;
 /** Two for settling, so that a row that goes alone does not stop the next batch. */
 const settleConnections = 2;
-/** One each for the lease, the sweeper and the reaper: a slow pass must never delay a renewal. */
-const loopConnections = 3;
+/** Of its own: a slow pass must never delay a renewal. */
+const leaseConnections = 1;
+/** For the sweeper, the reaper and the census: one that is slow leaves room for another. */
+const loopConnections = 2;
+
+/** In the order of sql/census.ts. */
+type CensusRow = readonly [
+  inProgress: number,
+  overdue: number,
+  unknown: number,
+  deadLetter: number,
+  oldestWaitingMs: number | null,
+  lateAnswers: number,
+];
 
 export class PostgresStore implements Store {
   readonly #front: Pool;
   readonly #settling: Pool;
+  readonly #leases: Pool;
   readonly #loops: Pool;
   readonly #reserver: Reserver;
+  readonly #marker: Marker;
   readonly #settler: Settler;
   readonly #timeouts: Timeouts;
   #closing: Promise<void> | null = null;
@@ -60,12 +81,14 @@ export class PostgresStore implements Store {
   constructor({ url, poolSize, durability, timeouts }: PostgresOptions) {
     this.#timeouts = { ...defaultTimeouts, ...timeouts };
     const { connectMs } = this.#timeouts;
-    const frontConnections = Math.max(1, poolSize - settleConnections - loopConnections);
+    const frontConnections = Math.max(1, poolSize - settleConnections - leaseConnections - loopConnections);
     const pool = (name: string, size: number) => new Pool({ url, durability, connectMs, name, size });
     this.#front = pool('oncegate reserve', frontConnections);
     this.#settling = pool('oncegate settle', settleConnections);
+    this.#leases = pool('oncegate lease', leaseConnections);
     this.#loops = pool('oncegate loops', loopConnections);
     this.#reserver = new Reserver(this.#front, reserveSlots, this.#timeouts);
+    this.#marker = new Marker(this.#front, reserveSlots, this.#timeouts.reserveMs);
     this.#settler = new Settler(this.#settling, settleSlots, this.#timeouts);
   }
 
@@ -85,6 +108,10 @@ export class PostgresStore implements Store {
 
   takeOverIfUnchanged(previous: StoredRecord, reservation: Reservation): Promise<ReserveResult> {
     return this.#reserver.takeOver(previous, reservation);
+  }
+
+  markDispatchedIfHeld(held: Held): Promise<MarkResult> {
+    return this.#marker.mark(held);
   }
 
   completeIfHeld({ scope, key, attempt, answer, retentionMs }: Completion): Promise<SettleResult> {
@@ -111,36 +138,59 @@ export class PostgresStore implements Store {
     return this.#settler.settle({ scope, key, attempt, to, status, answer: null, error, retentionMs: null });
   }
 
+  async keepLateAnswer({ scope, key, attempt, ...late }: LateAnswer): Promise<void> {
+    const { requestId, outcome, status, answer } = late;
+    const values = [
+      scope,
+      key,
+      attempt,
+      requestId,
+      outcome,
+      status,
+      answer?.headers ?? null,
+      answer?.body ?? null,
+    ];
+    const timeoutMs = withBytes(this.#timeouts.settleMs, answer?.body?.length ?? 0);
+    await available(this.#settling.query(keepLateAnswer, values, timeoutMs));
+  }
+
   async read(ids: readonly RecordId[]): Promise<readonly (StoredRecord | null)[]> {
     const found = await available(readRecords(this.#front, ids, this.#timeouts.loopMs));
     return ids.map((id) => found.get(idOf(id)) ?? null);
   }
 
   async openLease(instance: string, forMs: number): Promise<void> {
-    await available(this.#loops.query(openLease, [instance, forMs], this.#timeouts.leaseMs));
+    await available(this.#leases.query(openLease, [instance, forMs], this.#timeouts.leaseMs));
   }
 
   async renewLease(instance: string, forMs: number): Promise<boolean> {
-    const rows = await available(this.#loops.query(renewLease, [instance, forMs], this.#timeouts.leaseMs));
+    const rows = await available(this.#leases.query(renewLease, [instance, forMs], this.#timeouts.leaseMs));
     return rows.length === 1;
   }
 
   async closeLease(instance: string): Promise<void> {
-    await available(this.#loops.query(closeLease, [instance], this.#timeouts.leaseMs));
+    await available(this.#leases.query(closeLease, [instance], this.#timeouts.leaseMs));
   }
 
   async sweep(limit: number): Promise<readonly Swept[]> {
     const found = (await this.#pass(findSweepable, [limit])).map(
-      ([scope, key, attempt, method, path, requestId, reason]) =>
-        ({ scope, key, attempt, method, path, requestId, reason }) as Swept,
+      ([scope, key, attempt, method, path, requestId, reason, to]) =>
+        ({ scope, key, attempt, method, path, requestId, reason, to }) as Swept,
     );
-    if (found.length === 0) return [];
     found.sort(compareIds);
-    const rows = await this.#passOver(found, sweep, (some) => [
-      ...heldArrays(some),
-      textArray(some.map((one) => one.reason)),
-    ]);
-    const swept = new Set(rows.map((row) => row[0]));
+    const swept = new Set<unknown>();
+    for (const [to, statement] of [
+      ['unknown', sweep] as const,
+      ['failed_retryable', releaseUndispatched] as const,
+    ]) {
+      const some = found.filter((one) => one.to === to);
+      if (some.length === 0) continue;
+      const values = (rows: readonly Swept[]) => [
+        ...heldArrays(rows),
+        textArray(rows.map((one) => one.reason)),
+      ];
+      for (const [attempt] of await this.#passOver(some, statement, values)) swept.add(attempt);
+    }
     return found.filter((one) => swept.has(one.attempt));
   }
 
@@ -159,10 +209,17 @@ export class PostgresStore implements Store {
 
   async reap(limit: number): Promise<number> {
     await this.#pass(reapInstances, []);
+    await this.#pass(reapLateAnswers, []);
     const rows = await this.#pass(findReapable, [limit]);
     const found = rows.map(([scope, key, attempt]) => ({ scope, key, attempt }) as Held).sort(compareIds);
     if (found.length === 0) return 0;
     return (await this.#passOver(found, reap, heldArrays)).length;
+  }
+
+  async census(): Promise<Census> {
+    const [row] = await this.#pass(takeCensus, []);
+    const [inProgress, overdue, unknown, deadLetter, oldestWaitingMs, lateAnswers] = row as CensusRow;
+    return { inProgress, overdue, unknown, deadLetter, oldestWaitingMs, lateAnswers };
   }
 
   async check(): Promise<void> {
@@ -178,7 +235,7 @@ export class PostgresStore implements Store {
     const grace = new Promise((resolve) => setTimeout(resolve, graceMs).unref());
     await Promise.race([this.#settler.drained(), grace]);
     this.#settler.close();
-    const pools = [this.#front, this.#settling, this.#loops];
+    const pools = [this.#front, this.#settling, this.#leases, this.#loops];
     const ended = Promise.all(pools.map((pool) => pool.end()));
     await Promise.race([ended, grace]);
     for (const pool of pools) pool.cut();
@@ -210,15 +267,6 @@ export class PostgresStore implements Store {
       }
     }
     return rows;
-  }
-}
-
-/** Loops and readers only need to know that it did not work; what was unconfirmed is found by the next pass. */
-async function available<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    throw new OncegateError('store_unavailable', (error as Error).message, { cause: error });
   }
 }
 

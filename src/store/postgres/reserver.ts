@@ -274,6 +274,7 @@ function insertValues(all: readonly Reservation[]): unknown[] {
     textArray(all.map((one) => one.method)),
     textArray(all.map((one) => one.path)),
     textArray(all.map((one) => one.requestId)),
+    boolArray(all.map((one) => one.marks)),
   ];
 }
 
@@ -288,5 +289,6 @@ function takeOverValues(previous: StoredRecord, next: Reservation): unknown[] {
     fingerprint.raw,
     fingerprint.rule,
   ];
-  return [...guard, ...identity, next.deadlineMs, next.tenant, next.method, next.path, next.requestId];
+  const request = [next.tenant, next.method, next.path, next.requestId];
+  return [...guard, ...identity, next.deadlineMs, ...request, next.marks];
 }

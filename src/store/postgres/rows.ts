@@ -14,6 +14,7 @@ type ReadRow = readonly [
   fingerprintRule: string,
   expired: boolean,
   retainUntilMs: number | null,
+  blocked: boolean,
   status: number | null,
   closeFramed: boolean,
   headers: Buffer | null,
@@ -47,7 +48,7 @@ export function parseRead(row: readonly unknown[]): ReadRecord {
     retainUntilMs,
     ...rest
   ] = row as ReadRow;
-  const [status, closeFramed, headers, body, bodyBytes] = rest;
+  const [blocked, status, closeFramed, headers, body, bodyBytes] = rest;
   let answer: StoredAnswer | null = null;
   if (state === 'completed' && status !== null && headers !== null)
     answer = { status, headers, body, closeFramed };
@@ -59,6 +60,7 @@ export function parseRead(row: readonly unknown[]): ReadRecord {
     hadCredentials,
     expired,
     retainUntilMs,
+    blocked,
     answer,
   };
   return { scope, key, record, leftBehindBytes: body === null ? bodyBytes : null };
@@ -74,6 +76,7 @@ export function recordOf(reservation: Reservation, epoch: string): StoredRecord 
     hadCredentials: reservation.hadCredentials,
     expired: false,
     retainUntilMs: null,
+    blocked: false,
     answer: null,
   };
 }

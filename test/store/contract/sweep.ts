@@ -30,7 +30,7 @@ export async function sweepContract(t: Test, harness: Harness): Promise<void> {
     await harness.endLease(instance);
     const { method, path, requestId } = wanted;
     t.strictSame(await other.sweep(100), [
-      { ...heldBy(wanted), method, path, requestId, reason: 'lease_over' },
+      { ...heldBy(wanted), method, path, requestId, reason: 'lease_over', to: 'unknown' },
     ]);
     t.equal(await stateOf(wanted), 'unknown');
     t.strictSame(await store.sweep(100), [], 'once');

@@ -1,6 +1,6 @@
 /** What `oncegate doctor` asks. Every look reads only, and the server ends it when it takes long. */
 
-/** Milliseconds. Only the count of unknown outcomes can take long: on a table of many millions, which has no index for it. */
+/** Milliseconds. Each goes by an index or the catalog: only a locked table takes long. */
 const lookMs = 3_000;
 
 /**
@@ -47,10 +47,12 @@ export const readConnections = `SELECT
 
 export const readClock = `SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "serverMs"`;
 
-/** What `serve` does to each, and no more. */
+/** What `serve` and `keys` do to each, and no more. */
 const needed = {
   record: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   instance: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
+  audit: ['SELECT', 'INSERT'],
+  late_answer: ['SELECT', 'INSERT', 'DELETE'],
   identity: ['SELECT', 'INSERT'],
   migration: ['SELECT'],
   epoch: ['USAGE'],
@@ -116,11 +118,12 @@ FROM oncegate.record
 WHERE state = 'in_progress'
   AND deadline < statement_timestamp()`;
 
+/** By the index of what waits for somebody. */
 export const countUnknown = `SELECT
   count(*)::int AS "count",
   extract(epoch FROM clock_timestamp() - min(reserved_at))::float8 * 1000 AS "oldestMs"
 FROM oncegate.record
-WHERE state = 'unknown'`;
+WHERE state IN ('unknown', 'dead_letter')`;
 
 /** Rows at most, read by the reaper's index: those kept longest from now, the newest where retention is one for all. */
 const sampledRows = 1_000;

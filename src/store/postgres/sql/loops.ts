@@ -7,7 +7,8 @@ const loopLockMs = 100;
 export const findSweepable = statement(
   'find_sweepable',
   `SELECT record.scope, record.key, record.attempt, record.method, record.path, record.request_id,
-  CASE WHEN record.deadline <= clock_timestamp() THEN 'deadline_passed' ELSE 'lease_over' END AS reason
+  CASE WHEN record.deadline <= clock_timestamp() THEN 'deadline_passed' ELSE 'lease_over' END AS reason,
+  CASE WHEN record.dispatched IS FALSE THEN 'failed_retryable' ELSE 'unknown' END AS to_state
 FROM oncegate.record AS record
 WHERE record.state = 'in_progress'
   AND (
@@ -23,7 +24,7 @@ ORDER BY record.deadline
 LIMIT $1`,
 );
 
-/** markUnknownIfLeaseOver: never frees a key, for its request may have run. */
+/** markUnknownIfLeaseOver: never frees a key, for its request may have run. One that says when it sends, and has not, is not touched. */
 export const sweep = statement(
   'sweep',
   `UPDATE oncegate.record AS record
@@ -36,6 +37,29 @@ WHERE record.scope = item.scope
   AND record.key = item.key
   AND record.attempt = item.attempt::uuid
   AND record.state IN (${fromStates('unknown', 'sweeper')})
+  AND record.dispatched IS NOT FALSE
+RETURNING record.attempt`,
+);
+
+/**
+ * releaseIfUndispatched: after this its mark finds no record in progress, so it can never be sent. A mark that came first is seen
+ * here, also when we waited for its lock. A day of retention, as for what was never forwarded.
+ */
+export const releaseUndispatched = statement(
+  'release_undispatched',
+  `UPDATE oncegate.record AS record
+SET
+  state = 'failed_retryable',
+  retain_until = clock_timestamp() + interval '1 day',
+  last_error = item.reason,
+  dispatched = NULL
+FROM ${lockTimeout(loopLockMs)} AS bounded
+CROSS JOIN unnest($1::bytea[], $2::text[], $3::text[], $4::text[]) AS item(scope, key, attempt, reason)
+WHERE record.scope = item.scope
+  AND record.key = item.key
+  AND record.attempt = item.attempt::uuid
+  AND record.state IN (${fromStates('failed_retryable', 'sweeper')})
+  AND record.dispatched IS FALSE
 RETURNING record.attempt`,
 );
 
@@ -58,7 +82,8 @@ export const releaseNeverSent = statement(
 SET
   state = 'failed_retryable',
   retain_until = clock_timestamp() + interval '1 day',
-  last_error = 'reserved but never forwarded'
+  last_error = 'reserved but never forwarded',
+  dispatched = NULL
 FROM ${lockTimeout(loopLockMs)} AS bounded
 CROSS JOIN unnest($1::bytea[], $2::text[], $3::text[], $4::text[]) AS item(scope, key, attempt, instance)
 WHERE record.scope = item.scope

@@ -11,20 +11,20 @@ export const reserve = statement(
   'reserve',
   `INSERT INTO oncegate.record (
   scope, key, attempt, epoch, instance, state, had_credentials, fingerprint, raw_digest, fingerprint_rule,
-  deadline, reserved_at, tenant, method, path, request_id
+  deadline, reserved_at, tenant, method, path, request_id, dispatched
 )
 SELECT
   item.scope, item.key, item.attempt::uuid, nextval('oncegate.epoch'), item.instance::uuid, 'in_progress',
   item.had_credentials, item.fingerprint, item.raw_digest, item.fingerprint_rule,
   clock_timestamp() + item.deadline_ms * interval '1 millisecond', clock_timestamp(),
-  item.tenant, item.method, item.path, item.request_id
+  item.tenant, item.method, item.path, item.request_id, CASE WHEN item.marks THEN false END
 FROM ${lockTimeout(reserveLockMs)} AS bounded
 CROSS JOIN unnest(
   $1::bytea[], $2::text[], $3::text[], $4::text[], $5::boolean[], $6::bytea[], $7::bytea[], $8::text[],
-  $9::float8[], $10::text[], $11::text[], $12::text[], $13::text[]
+  $9::float8[], $10::text[], $11::text[], $12::text[], $13::text[], $14::boolean[]
 ) AS item(
   scope, key, attempt, instance, had_credentials, fingerprint, raw_digest, fingerprint_rule,
-  deadline_ms, tenant, method, path, request_id
+  deadline_ms, tenant, method, path, request_id, marks
 )
 ON CONFLICT (scope, key) DO NOTHING
 RETURNING attempt, epoch`,
@@ -51,12 +51,14 @@ SET
   reserved_at = clock_timestamp(),
   completed_at = NULL,
   retain_until = NULL,
+  blocked_until = NULL,
   status = NULL,
   close_framed = false,
   tenant = $13,
   method = $14,
   path = $15,
   request_id = $16,
+  dispatched = CASE WHEN $17::boolean THEN false END,
   last_error = NULL,
   headers = NULL,
   body = NULL
@@ -68,6 +70,7 @@ WHERE record.scope = $1
   AND record.state = $5::oncegate.state
   AND record.state IN (${fromStates('in_progress', 'retry')})
   AND (record.state = 'failed_retryable' OR record.retain_until <= clock_timestamp())
+  AND (record.blocked_until IS NULL OR record.blocked_until <= clock_timestamp())
 RETURNING record.epoch`,
 );
 
@@ -86,4 +89,22 @@ WHERE record.scope = item.scope
   AND record.attempt = item.attempt::uuid
   AND record.state = item.state::oncegate.state
 RETURNING record.attempt, record.epoch, extract(epoch FROM record.retain_until)::float8 * 1000 AS retain_until_ms`,
+);
+
+/**
+ * markDispatchedIfHeld: from here on the attempt may have been sent. Whoever gets no row back must not send: the sweeper has
+ * released the record, or somebody else moved it.
+ */
+export const markDispatched = statement(
+  'mark_dispatched',
+  `UPDATE oncegate.record AS record
+SET dispatched = true
+FROM ${lockTimeout(reserveLockMs)} AS bounded
+CROSS JOIN unnest($1::bytea[], $2::text[], $3::text[]) AS item(scope, key, attempt)
+WHERE record.scope = item.scope
+  AND record.key = item.key
+  AND record.attempt = item.attempt::uuid
+  AND record.state = 'in_progress'
+  AND record.dispatched IS FALSE
+RETURNING record.attempt`,
 );

@@ -17,6 +17,7 @@ SET
   body = item.body,
   close_framed = item.close_framed,
   last_error = item.last_error,
+  dispatched = NULL,
   completed_at = CASE WHEN item.state = 'completed' THEN clock_timestamp() END,
   retain_until = clock_timestamp() + item.retention_ms * interval '1 millisecond'
 FROM ${lockTimeout(settleLockMs)} AS bounded

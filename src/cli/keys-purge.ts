@@ -1,0 +1,48 @@
+import type { RecordView } from '../store/operator.ts';
+import { type KeysCall, notDone, type Ready } from './keys-call.ts';
+import { decisionOf, isConfirmed, tell } from './keys-decide.ts';
+import { finder } from './keys-find.ts';
+import { whenUnknown } from './keys-next.ts';
+import { moment, shortId } from './keys-text.ts';
+
+const warning = 'Its answer is erased for good. A retry after a minute runs the request AGAIN.';
+
+export function purgeKey(call: KeysCall): Ready {
+  const find = finder(call, true);
+  const by = decisionOf(call);
+  return async (store) => {
+    const record = await find(store);
+    if (record === null) return 1;
+    const refusal = refusalOf(call, record);
+    if (refusal !== null) return notDone(call, `not done: ${shortId(record)} is ${record.state}. ${refusal}`);
+    if (!(await isConfirmed(call, record, warning))) return 1;
+    const result = await store.purgeIfUnchanged(record, by);
+    return tell(
+      call,
+      record,
+      result,
+      (after) => `done: the answer of ${shortId(record)} is erased; ${fromWhen(after)}`,
+    );
+  };
+}
+
+/** null: it may be purged. */
+function refusalOf(call: KeysCall, record: RecordView): string | null {
+  switch (record.state) {
+    case 'completed':
+      return null;
+    case 'in_progress':
+      return whenUnknown(call, record);
+    case 'unknown':
+    case 'dead_letter':
+      return `Resolve it first: oncegate keys show ${shortId(record)} says how.`;
+    case 'failed_retryable':
+      return 'It keeps no answer, so there is nothing to purge: the next retry runs.';
+  }
+}
+
+function fromWhen(after: RecordView | null): string {
+  const blockedUntilMs = after?.blockedUntilMs ?? null;
+  if (after === null || blockedUntilMs === null) return 'retries run again in a minute';
+  return `retries get 409 until ${moment(blockedUntilMs, after)}, then run`;
+}

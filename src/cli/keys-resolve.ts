@@ -1,0 +1,124 @@
+import { readFileSync } from 'node:fs';
+import { compilePolicies } from '../config/config.ts';
+import { givenAnswer } from '../core/given-answer.ts';
+import type { Policy } from '../core/policy.ts';
+import { type StoredAnswer, waitingStates } from '../core/record.ts';
+import { asError } from '../errors.ts';
+import type { RecordView } from '../store/operator.ts';
+import {
+  fault,
+  flagDurationMs,
+  flagNumber,
+  flagText,
+  hasFlag,
+  type KeysCall,
+  notDone,
+  type Ready,
+} from './keys-call.ts';
+import { decisionOf, isConfirmed, tell } from './keys-decide.ts';
+import { finder } from './keys-find.ts';
+import { nextSteps } from './keys-next.ts';
+import { moment, shortId } from './keys-text.ts';
+
+type Resolution =
+  | { readonly kind: 'completed'; readonly answer: StoredAnswer }
+  | { readonly kind: 'released' };
+
+export function resolveKey(call: KeysCall): Ready {
+  const resolution = resolutionOf(call);
+  const retention = flagDurationMs(call, 'retention');
+  const find = finder(call, false);
+  const by = decisionOf(call);
+  return async (store) => {
+    const record = await find(store);
+    if (record === null) return 1;
+    if (!isWaiting(record))
+      return notDone(call, `not done: ${shortId(record)} is ${record.state}. ${adviceOn(call, record)}`);
+    const policy = policyOf(call, record);
+    const retentionMs = retention ?? policy.retentionMs;
+    if (resolution.kind === 'released') {
+      if (!(await isConfirmed(call, record, 'It did not run: the next retry with this key runs it.')))
+        return 1;
+      const result = await store.releaseIfUnchanged(record, by, retentionMs);
+      return tell(
+        call,
+        record,
+        result,
+        () => `done: ${shortId(record)} is failed_retryable; the next retry runs it`,
+      );
+    }
+    const { answer } = resolution;
+    if ((answer.body?.length ?? 0) > policy.maxStoredBodyBytes)
+      throw fault(
+        call,
+        `the body is larger than maxStoredBody of its route, ${policy.maxStoredBodyBytes} bytes`,
+      );
+    if (
+      !(await isConfirmed(
+        call,
+        record,
+        `It ran: every retry gets status ${answer.status} and ${answer.body?.length} bytes.`,
+      ))
+    )
+      return 1;
+    const result = await store.completeIfUnchanged(record, by, { answer, retentionMs });
+    return tell(
+      call,
+      record,
+      result,
+      (after) => `done: ${shortId(record)} is completed; retries get ${answer.status}${keptText(after)}`,
+    );
+  };
+}
+
+function isWaiting({ state }: RecordView): boolean {
+  return waitingStates.some((waiting) => waiting === state);
+}
+
+function adviceOn(call: KeysCall, record: RecordView): string {
+  return nextSteps(call, record)
+    .map(({ text, commands }) => [text, ...commands.map((command) => `  ${command}`)].join('\n'))
+    .join('\n');
+}
+
+function keptText(after: RecordView | null): string {
+  return after === null || after.retainUntilMs === null
+    ? ''
+    : `, until ${moment(after.retainUntilMs, after)}`;
+}
+
+/** By the same routes as the sidecar's, if the config is; which upstream they have does not matter here. */
+function policyOf({ config }: KeysCall, { method, path }: RecordView): Policy {
+  return compilePolicies(config, 'http://upstream.invalid').policyFor(method, path);
+}
+
+const answerFlags = ['status', 'header', 'body', 'body-file'];
+
+function resolutionOf(call: KeysCall): Resolution {
+  const [isCompleted, isReleased] = [hasFlag(call, 'completed'), hasFlag(call, 'released')];
+  if (isCompleted === isReleased)
+    throw fault(call, 'say one: --completed (it ran, here is its answer) or --released (it did not run)');
+  if (isReleased) {
+    const extra = answerFlags.find((flag) => hasFlag(call, flag));
+    if (extra !== undefined)
+      throw fault(call, `--${extra} goes with --completed: what did not run has no answer`);
+    return { kind: 'released' };
+  }
+  const status = flagNumber(call, 'status', [200, 599]);
+  if (status === null) throw fault(call, '--completed needs the status that retries shall get: --status 201');
+  const given = givenAnswer({ status, headers: call.args.lists.get('header') ?? [], body: bodyOf(call) });
+  if (given.kind === 'fault') throw fault(call, given.text);
+  return { kind: 'completed', answer: given.answer };
+}
+
+function bodyOf(call: KeysCall): Buffer {
+  const text = flagText(call, 'body');
+  const file = flagText(call, 'body-file');
+  if (text !== null && file !== null) throw fault(call, 'give --body or --body-file, not both');
+  if (file === null) return Buffer.from(text ?? '');
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw fault(call, `--body-file ${file}: ${asError(error).message}`);
+  }
+}

@@ -1,0 +1,83 @@
+import { suggestion } from '../config/did-you-mean.ts';
+import { loadConfig } from '../config/load.ts';
+import { OncegateError } from '../errors.ts';
+import { checkVersion } from '../store/postgres/migrate.ts';
+import { PostgresOperator } from '../store/postgres/operator.ts';
+import { type Args, misuse, settingsOf } from './args.ts';
+import type { Command } from './commands.ts';
+import { configFile } from './config-file.ts';
+import type { KeysCall, Ready } from './keys-call.ts';
+import { listKeys } from './keys-list.ts';
+import { purgeKey } from './keys-purge.ts';
+import { resolveKey } from './keys-resolve.ts';
+import { showKey } from './keys-show.ts';
+import { requireStore } from './require-store.ts';
+import type { Io } from './run.ts';
+
+const everywhere = ['config', 'database-url', 'json'];
+const finding = ['key', 'method', 'tenant', 'path'];
+const deciding = ['reason', 'actor', 'yes'];
+
+interface Action {
+  readonly prepare: (call: KeysCall) => Ready;
+  readonly takesId: boolean;
+  readonly flags: readonly string[];
+}
+
+const actions: Readonly<Record<string, Action>> = {
+  list: { prepare: listKeys, takesId: false, flags: ['state', 'older-than', 'limit', 'tenant', 'path'] },
+  show: { prepare: showKey, takesId: true, flags: [...finding, 'answer'] },
+  resolve: {
+    prepare: resolveKey,
+    takesId: true,
+    flags: [
+      ...finding,
+      ...deciding,
+      'completed',
+      'released',
+      'status',
+      'header',
+      'body',
+      'body-file',
+      'retention',
+    ],
+  },
+  purge: { prepare: purgeKey, takesId: true, flags: [...finding, ...deciding] },
+};
+
+export async function keysCommand(command: Command, args: Args, io: Io): Promise<number> {
+  const action = actionOf(command, args);
+  const config = loadConfig({ ...configFile(args, io), flags: settingsOf(command, args), env: io.env });
+  // Every flag is looked at before anything is asked.
+  const ready = action.prepare({ command, args, io, config });
+  const target = requireStore(config.store);
+  if (target.kind === 'embedded')
+    throw new OncegateError(
+      'usage',
+      'an embedded store belongs to the one process that serves from it, and keys cannot reach it; for more than a first ' +
+        'try give serve and keys a PostgreSQL of your own: DATABASE_URL, --database-url or store.url',
+    );
+  await checkVersion(target.url);
+  const store = new PostgresOperator(target);
+  try {
+    return await ready(store);
+  } finally {
+    await store.close();
+  }
+}
+
+function actionOf(command: Command, { words, flags }: Args): Action {
+  const [name, id] = words;
+  const names = Object.keys(actions);
+  if (name === undefined) throw misuse(command, `keys needs one of ${names.join(', ')}`);
+  const action = actions[name];
+  if (action === undefined) throw misuse(command, `unknown: keys ${name}; ${suggestion(name, names)}`);
+  if (id !== undefined && !action.takesId) throw misuse(command, `one word too many: ${id}`);
+  const allowed = [...everywhere, ...action.flags];
+  for (const flag of flags.keys()) {
+    if (allowed.includes(flag)) continue;
+    const others = names.filter((other) => actions[other]?.flags.includes(flag));
+    throw misuse(command, `--${flag} goes with ${others.join(' and ')}, not with ${name}`);
+  }
+  return action;
+}

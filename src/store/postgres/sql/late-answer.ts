@@ -1,0 +1,17 @@
+import { statement } from './statement.ts';
+
+/** Evidence, never an answer: no request is answered from it. A second report of one attempt changes nothing. */
+export const keepLateAnswer = statement(
+  'keep_late_answer',
+  `INSERT INTO oncegate.late_answer (scope, key, attempt, request_id, outcome, status, headers, body)
+VALUES ($1, $2, $3::uuid, $4, $5, $6, $7, $8)
+ON CONFLICT (scope, key, attempt) DO NOTHING`,
+  false,
+);
+
+/** A month, as long as an unknown outcome may wait for somebody. Not clock_timestamp(), which is no index condition. */
+export const reapLateAnswers = statement(
+  'reap_late_answers',
+  `DELETE FROM oncegate.late_answer
+WHERE received_at < statement_timestamp() - interval '30 days'`,
+);
