@@ -10,6 +10,9 @@ export type BodyResult =
 /** Milliseconds from the head to the body's last byte. Only guarded requests have this limit: others are streamed. */
 const bodyTimeoutMs = 60_000;
 
+/** A fault of the connection that comes later is seen elsewhere. */
+const ignore = (): void => {};
+
 /** The whole body or nothing: a reservation is only made once every byte is there. */
 export function readBody(
   req: IncomingMessage,
@@ -17,38 +20,36 @@ export function readBody(
   memory: { tryHold(bytes: number): boolean },
 ): Promise<BodyResult> {
   if (Number(req.headers['content-length'] ?? 0) > limitBytes) return Promise.resolve({ kind: 'too_large' });
+  // Also without a byte to come: its answer will need room.
+  if (!memory.tryHold(0)) return Promise.resolve({ kind: 'overloaded' });
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
+    // Nothing of this may outlive the body: a listener that stayed would keep it in memory as long as the request.
     const finish = (result: BodyResult) => {
       clearTimeout(timer);
-      req.off('data', onData);
+      req.off('data', onData).off('end', onEnd).off('close', onCut).off('error', onCut);
+      req.on('error', ignore);
+      chunks.length = 0;
       resolve(result);
+    };
+    const stop = (kind: 'too_large' | 'overloaded') => {
+      req.pause();
+      finish({ kind });
     };
     const onData = (chunk: Buffer) => {
       size += chunk.length;
-      if (size > limitBytes) {
-        req.pause();
-        finish({ kind: 'too_large' });
-        return;
-      }
-      if (!memory.tryHold(chunk.length)) {
-        req.pause();
-        finish({ kind: 'overloaded' });
-        return;
-      }
-      chunks.push(chunk);
+      if (size > limitBytes) stop('too_large');
+      else if (memory.tryHold(chunk.length)) chunks.push(chunk);
+      else stop('overloaded');
     };
-    const timer = setTimeout(finish, bodyTimeoutMs, { kind: 'incomplete' });
-    req.on('data', onData);
-    req.once('end', () =>
+    const onEnd = () =>
       finish({
         kind: 'body',
         body: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size),
-      }),
-    );
-    // Comes after 'end' too, when it changes nothing any more.
-    req.once('close', () => finish({ kind: 'incomplete' }));
-    req.once('error', () => finish({ kind: 'incomplete' }));
+      });
+    const onCut = () => finish({ kind: 'incomplete' });
+    const timer = setTimeout(onCut, bodyTimeoutMs);
+    req.on('data', onData).once('end', onEnd).once('close', onCut).once('error', onCut);
   });
 }

@@ -33,8 +33,8 @@ export async function complete(
   const outcome = settle(captured.ending, exchange.policy.outcomes);
   exchange.outcome = outcome;
   if (captured.ending.kind !== 'answered') exchange.error = captured.ending.error;
-  const settling = write(deps, exchange, { wanted, attempt, captured, outcome });
-  const result = await within(closing(deps, attempt, settling), unsavedMs);
+  const settling = { wanted, attempt, captured, outcome };
+  const result = await within(settleAndClose(deps, exchange, settling), unsavedMs);
   if (result.kind === 'settled') return conclusionOf(exchange, forwarded, outcome, result.retainUntilMs);
   capture.discard();
   if (result.kind === 'unconfirmed') {
@@ -45,7 +45,6 @@ export async function complete(
     return both({ kind: 'problem', code: 'answer_unsaved' });
   }
   exchange.outcome = 'refused';
-  await keepEvidence(deps, exchange, { wanted, attempt, captured, outcome });
   return both(afterRefusal(exchange, wanted, result));
 }
 
@@ -104,6 +103,17 @@ function write(deps: ProxyDeps, exchange: Exchange, settling: Settling): Promise
   const error = ending.kind === 'answered' ? `upstream answered ${ending.status}` : describe(ending.error);
   if (outcome === 'release') return deps.store.releaseIfHeld({ ...held, status, error, retentionMs });
   return deps.store.markUnknownIfHeld({ ...held, status, error });
+}
+
+/** Also when its client has long been told to ask again: a refusal that comes then is evidence all the same. */
+async function settleAndClose(
+  deps: ProxyDeps,
+  exchange: Exchange,
+  settling: Settling,
+): Promise<SettleResult> {
+  const result = await write(deps, exchange, settling);
+  if (result.kind === 'refused') await keepEvidence(deps, exchange, settling);
+  return await closing(deps, settling.attempt, Promise.resolve(result));
 }
 
 /** Until the store has answered the attempt stays known, or the sweeper would take its record for one never sent. */

@@ -43,7 +43,8 @@ async function answer(deps: ProxyDeps, exchange: Exchange): Promise<Reply> {
 
   const wanted = claimOf(deps, exchange, { key: found.key, tenant, body: read.body });
   exchange.id = wanted;
-  return await decideAndRun(deps, exchange, wanted);
+  // Not awaited: this frame would keep the body in memory, also of those that only wait.
+  return decideAndRun(deps, exchange, wanted);
 }
 
 async function decideAndRun(deps: ProxyDeps, exchange: Exchange, wanted: Claim): Promise<Reply> {

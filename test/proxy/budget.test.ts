@@ -1,11 +1,16 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import t from 'tap';
 import { Attempts } from '../../src/proxy/attempts.ts';
 import { readBody } from '../../src/proxy/body.ts';
 import { Budget } from '../../src/proxy/budget.ts';
 import { ask } from '../helpers/client.ts';
+import { sidecar } from '../helpers/sidecar.ts';
+import { until } from '../helpers/until.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 
 t.test('new requests are refused while it is spent; what runs is not', async (t) => {
   const budget = new Budget(100);
@@ -35,7 +40,7 @@ t.test('an attempt holds its answer until it is closed, settled or not', async (
 t.test('a body that finds no room is not read on', async (t) => {
   const budget = new Budget(10_000);
   let held = 0;
-  const memory = { tryHold: (bytes: number) => budget.tryTake(bytes) && (held += bytes) > 0 };
+  const memory = { tryHold: (bytes: number) => budget.tryTake(bytes) && (held += bytes) >= 0 };
   const server = createServer(async (req, res) => {
     const read = await readBody(req, 1_000_000, memory);
     budget.give(held);
@@ -50,4 +55,40 @@ t.test('a body that finds no room is not read on', async (t) => {
   t.equal(String((await ask(url, { body: 'x'.repeat(9_000) })).body), 'body');
   t.equal(String((await ask(url, { body: 'x'.repeat(11_000) })).body), 'overloaded');
   t.equal(budget.heldBytes, 0);
+});
+
+t.test('an empty body finds no room either: its answer would need some', async (t) => {
+  const server = createServer(async (req, res) => {
+    const { kind } = await readBody(req, 1_000, { tryHold: () => false });
+    res.end(kind);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  t.equal(String((await ask(url)).body), 'overloaded');
+});
+
+t.test('duplicates that wait keep no body in memory', async (t) => {
+  let finish = () => {};
+  const upstream = await testUpstream(t, (_, res) => {
+    finish = () => res.end('ran');
+  });
+  const { dataUrl } = await sidecar(t, { upstream: upstream.url });
+  const body = 'x'.repeat(1_000_000);
+  const asked = () => ask(`${dataUrl}/x`, { key: 'k', body, headers: { 'Content-Type': 'text/plain' } });
+  const all = [asked()];
+  await upstream.received(1);
+  const waiting = 40;
+  for (let i = 0; i < waiting; i += 1) all.push(asked());
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const heldMb = () => {
+    collect();
+    return process.memoryUsage().arrayBuffers / 1_000_000;
+  };
+  await until('they wait without', () => heldMb() < 10, 8_000).catch(() => null);
+  t.ok(heldMb() < 10, `${waiting} waiters of 1 MB hold ${Math.round(heldMb())} MB`);
+  t.equal(upstream.executions.length, 1);
+  finish();
+  for (const { status } of await Promise.all(all)) t.equal(status, 200);
 });

@@ -8,7 +8,7 @@ import type { ProxyDeps } from '../../src/proxy/deps.ts';
 import type { Exchange } from '../../src/proxy/exchange.ts';
 import type { Forwarded } from '../../src/proxy/forward.ts';
 import type { Claim } from '../../src/proxy/reserve.ts';
-import type { Reservation } from '../../src/store/store.ts';
+import type { Completion, LateAnswer, Reservation } from '../../src/store/store.ts';
 import { query } from '../helpers/postgres.ts';
 import { postgresHarness } from '../store/postgres-harness.ts';
 import {
@@ -188,4 +188,28 @@ t.test('evidence goes after a month, and one attempt gives one', async (t) => {
   await age('31 days');
   await store.reap(10);
   t.equal((await query(harness.url, 'SELECT FROM oncegate.late_answer')).length, 0);
+});
+
+t.test('refused long after the client was told to ask again: it is evidence all the same', async (t) => {
+  const here = await scene(t);
+  const { deps, attempts, attempt, exchange, wanted, harness, store } = here;
+  let reconnect = () => {};
+  const cutOff = new Promise<void>((resolve) => (reconnect = resolve));
+  const late = Object.assign(Object.create(store) as typeof store, {
+    completeIfHeld: (completion: Completion) => cutOff.then(() => store.completeIfHeld(completion)),
+    keepLateAnswer: (evidence: LateAnswer) => store.keepLateAnswer(evidence),
+  });
+  // Real time: ten seconds is what a client waits for its answer to be saved.
+  const { first } = await complete({ ...deps, store: late }, exchange, {
+    wanted,
+    attempt,
+    forwarded: answered,
+  });
+  t.match(first, { kind: 'problem', code: 'answer_unsaved' });
+  t.ok(attempts.isKnown(attempt.id), 'the sweeper must not take it for one never sent');
+  await taken(here);
+  const told = new Promise<AnswerRefused>((resolve) => t.teardown(answerRefused.subscribe(resolve)));
+  reconnect();
+  t.match(await told, { attempt: attempt.id, status: 201, kept: true });
+  t.equal((await query(harness.url, 'SELECT FROM oncegate.late_answer')).length, 1);
 });

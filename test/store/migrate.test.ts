@@ -1,8 +1,10 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import pg from 'pg';
 import t from 'tap';
 import { states } from '../../src/core/record.ts';
 import { checkSchema, migrateStatus, migrateUp, migrationSql } from '../../src/store/postgres/migrate.ts';
 import { query, testDatabase } from '../helpers/postgres.ts';
+import { until } from '../helpers/until.ts';
 
 const files = readdirSync(new URL('../../migrations/', import.meta.url)).sort();
 const names = files.map((file) => `${file.slice(0, 4)} ${file.slice(5, -4).replaceAll('_', ' ')}`);
@@ -209,4 +211,25 @@ t.test('the schema holds the invariants', async (t) => {
       constraint: 'identity_is_one_row',
     });
   });
+});
+
+t.test('a long reader holds the migration up, and the migration nobody', async (t) => {
+  const { url } = await testDatabase(t);
+  await query(url, 'CREATE SCHEMA oncegate');
+  await query(url, readFileSync('migrations/0001_records.sql', 'utf8'));
+  await query(url, 'CREATE TABLE oncegate.migration (number integer PRIMARY KEY, title text NOT NULL)');
+  await query(url, `INSERT INTO oncegate.migration VALUES (1, 'records')`);
+  const reader = new pg.Client({ connectionString: url });
+  await reader.connect();
+  await reader.query('BEGIN');
+  await reader.query('SELECT FROM oncegate.record');
+  const migrating = migrateUp(url);
+  const waits = `SELECT FROM pg_locks JOIN pg_class ON pg_class.oid = relation
+    WHERE relname = 'record' AND NOT granted`;
+  await until('it waits for the table', async () => (await query(url, waits)).length > 0);
+  await until('and gives up for a while', async () => (await query(url, waits)).length === 0);
+  t.same(await query(url, 'SELECT FROM oncegate.record'), [], 'meanwhile others get through');
+  await reader.query('COMMIT');
+  await reader.end();
+  t.ok((await migrating).applied.length > 0);
 });

@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { asError, OncegateError } from '../../errors.ts';
 import {
   appliedMigrations,
+  boundMigrationLocks,
   createMigrationTable,
   lockMigrations,
   migrationTableExists,
@@ -38,15 +40,35 @@ function migrations(): readonly Migration[] {
     }));
 }
 
+/** A change of a table that waits behind a long reader makes all traffic wait behind it: short waits, and pauses between. */
+const maxLockTries = 30;
+const lockPauseMs = 1_000;
+
 const nameOf = ({ number, title }: Migration): string => `${String(number).padStart(4, '0')} ${title}`;
 
 export async function migrateUp(
   url: string,
   options: { readonly acceptIdentity?: string } = {},
 ): Promise<{ readonly applied: readonly string[]; readonly version: number }> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await migrateOnce(url, options);
+    } catch (error) {
+      const isLocked = ((error as Error).cause as { code?: string } | undefined)?.code === '55P03';
+      if (!isLocked || tries === maxLockTries) throw error;
+      await setTimeout(lockPauseMs);
+    }
+  }
+}
+
+async function migrateOnce(
+  url: string,
+  options: { readonly acceptIdentity?: string },
+): Promise<{ readonly applied: readonly string[]; readonly version: number }> {
   return await withClient(url, async (client) => {
     await client.query('BEGIN');
     await client.query(lockMigrations);
+    await client.query(boundMigrationLocks);
     await client.query(createMigrationTable);
     const { version, pending } = await statusOf(client);
     for (const migration of pending) {
@@ -149,6 +171,7 @@ function tlsOf(client: pg.Client): string | null {
 const refusals: readonly (readonly [code: RegExp, advice: string])[] = [
   [/^28/, "Check user and password in the store's URL."],
   [/^3D/, "Create that database first, or correct the store's URL."],
+  [/^55P03$/, 'Something holds a lock on its tables for long (a dump, a report); try again when it is done.'],
   [/^42501$/, 'Grant that right, or let the owner run `oncegate migrate up`.'],
   [/^42/, 'Its schema is not as this Oncegate left it.'],
 ];

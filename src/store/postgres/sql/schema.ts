@@ -3,6 +3,9 @@
 /** Held to the end of the transaction: one runner at a time, and nothing to clean up when it dies. */
 export const lockMigrations = `SELECT pg_advisory_xact_lock(hashtext('oncegate.migration'))`;
 
+/** After the runner's own lock, for which it may wait. */
+export const boundMigrationLocks = `SET LOCAL lock_timeout = '1s'`;
+
 export const createMigrationTable = `CREATE SCHEMA IF NOT EXISTS oncegate;
 CREATE TABLE IF NOT EXISTS oncegate.migration (
   number     integer     PRIMARY KEY,
