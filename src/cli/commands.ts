@@ -162,6 +162,7 @@ export const commands: readonly Command[] = [
       { name: 'retention', value: '7d', text: "resolve: how long that is kept (the route's retention)" },
       { name: 'reason', value: 'TEXT', text: 'resolve, purge: why; kept with who and when' },
       { name: 'actor', value: 'NAME', text: 'resolve, purge: who (user@host)' },
+      { name: 'epoch', value: 'N', text: 'resolve, purge: only if it still is this one, as show prints it' },
       { name: 'yes', text: 'resolve, purge: do not ask; needed where nobody can be asked' },
       { name: 'json', text: 'For scripts: one array (list) or object' },
     ],

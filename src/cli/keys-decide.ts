@@ -27,6 +27,18 @@ function someone(): string {
   }
 }
 
+/** true: it has run again since the person looked, and what they found out is about another attempt; it was told. */
+export function isAnother(call: KeysCall, record: RecordView): boolean {
+  const epoch = flagText(call, 'epoch');
+  if (epoch === null || epoch === record.epoch) return false;
+  const id = shortId(record);
+  notDone(
+    call,
+    `not done: --epoch ${epoch} is not what ${id} is now, for it ran again or was changed meanwhile. Now it is:\n${nowText(record)}`,
+  );
+  return true;
+}
+
 /** false: the person would rather not; it was told. */
 export async function isConfirmed(call: KeysCall, record: RecordView, what: string): Promise<boolean> {
   if (hasFlag(call, 'yes')) return true;

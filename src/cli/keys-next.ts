@@ -65,7 +65,7 @@ function resolutions(call: KeysCall, record: RecordView): readonly Next[] {
 function typed(call: KeysCall, action: string, record: RecordView, flags: string): string {
   const file = flagText(call, 'config');
   const config = file === null ? '' : ` --config ${quoted(file)}`;
-  return `oncegate keys ${action} ${shortId(record)}${config} ${flags}`;
+  return `oncegate keys ${action} ${shortId(record)} --epoch ${record.epoch}${config} ${flags}`;
 }
 
 function quoted(text: string): string {

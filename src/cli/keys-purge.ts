@@ -1,6 +1,6 @@
 import type { RecordView } from '../store/operator.ts';
 import { type KeysCall, notDone, type Ready } from './keys-call.ts';
-import { decisionOf, isConfirmed, tell } from './keys-decide.ts';
+import { decisionOf, isAnother, isConfirmed, tell } from './keys-decide.ts';
 import { finder } from './keys-find.ts';
 import { whenUnknown } from './keys-next.ts';
 import { moment, shortId } from './keys-text.ts';
@@ -12,7 +12,7 @@ export function purgeKey(call: KeysCall): Ready {
   const by = decisionOf(call);
   return async (store) => {
     const record = await find(store);
-    if (record === null) return 1;
+    if (record === null || isAnother(call, record)) return 1;
     const refusal = refusalOf(call, record);
     if (refusal !== null) return notDone(call, `not done: ${shortId(record)} is ${record.state}. ${refusal}`);
     if (!(await isConfirmed(call, record, warning))) return 1;

@@ -15,10 +15,13 @@ import {
   notDone,
   type Ready,
 } from './keys-call.ts';
-import { decisionOf, isConfirmed, tell } from './keys-decide.ts';
+import { decisionOf, isAnother, isConfirmed, tell } from './keys-decide.ts';
 import { finder } from './keys-find.ts';
 import { nextSteps } from './keys-next.ts';
 import { moment, shortId } from './keys-text.ts';
+
+/** Milliseconds. As in the config: an answer that is past its retention at once would be run again. */
+const leastRetentionMs = 1_000;
 
 type Resolution =
   | { readonly kind: 'completed'; readonly answer: StoredAnswer }
@@ -27,11 +30,13 @@ type Resolution =
 export function resolveKey(call: KeysCall): Ready {
   const resolution = resolutionOf(call);
   const retention = flagDurationMs(call, 'retention');
-  const find = finder(call, false);
+  if (retention !== null && retention < leastRetentionMs)
+    throw fault(call, '--retention is too short; write at least 1s');
+  const find = finder(call, true);
   const by = decisionOf(call);
   return async (store) => {
     const record = await find(store);
-    if (record === null) return 1;
+    if (record === null || isAnother(call, record)) return 1;
     if (!isWaiting(record))
       return notDone(call, `not done: ${shortId(record)} is ${record.state}. ${adviceOn(call, record)}`);
     const policy = policyOf(call, record);

@@ -16,7 +16,7 @@ import type { Io } from './run.ts';
 
 const everywhere = ['config', 'database-url', 'json'];
 const finding = ['key', 'method', 'tenant', 'path'];
-const deciding = ['reason', 'actor', 'yes'];
+const deciding = ['reason', 'actor', 'epoch', 'yes'];
 
 interface Action {
   readonly prepare: (call: KeysCall) => Ready;

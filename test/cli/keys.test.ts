@@ -14,7 +14,7 @@ import { testDatabase } from '../helpers/postgres.ts';
 import { serverMessage, tcpProxy } from '../helpers/tcp-proxy.ts';
 import { completed, doubtful } from '../store/operator-harness.ts';
 import { type PostgresHarness, postgresHarness } from '../store/postgres-harness.ts';
-import { recordAt, reserved } from '../store/samples.ts';
+import { recordAt, reservation, reserved } from '../store/samples.ts';
 import { inProcess } from './in-process.ts';
 
 let harness: PostgresHarness;
@@ -139,8 +139,10 @@ t.test('show: everything but the answer, and what to type', async (t) => {
     'status seen  502',
   ])
     t.match(out, text);
-  t.match(out, `\n  oncegate keys resolve ${idOf(wanted)} --completed --status 201 --header`);
-  t.match(out, `\n  oncegate keys resolve ${idOf(wanted)} --released --reason 'why'`);
+  const { epoch } = await recordAt(store, wanted);
+  const resolve = `\n  oncegate keys resolve ${idOf(wanted)} --epoch ${epoch}`;
+  t.match(out, `${resolve} --completed --status 201 --header`);
+  t.match(out, `${resolve} --released --reason 'why'`);
   const settled = await completed(store);
   const plain = await keys('show', idOf(settled));
   t.match(plain.out, /answer +status 201, body of 13 bytes/);
@@ -152,7 +154,7 @@ t.test('show: everything but the answer, and what to type', async (t) => {
     audit: [],
     lateAnswers: [],
     answer: { status: 201, bodyBase64: Buffer.from('{"id":"ch_1"}').toString('base64') },
-    next: [{ commands: [`oncegate keys purge ${idOf(settled)} --reason 'why'`] }],
+    next: [{ commands: [/^oncegate keys purge \w+ --epoch \d+ --reason 'why'$/] }],
   });
   const running = await reserved(store);
   t.match(
@@ -191,10 +193,9 @@ t.test('which one: by its id, by the beginning of it, by its key', async (t) => 
     if (byStart.has(start)) {
       await doubtful(store, id);
       await doubtful(store, { scope: scopeOf([byStart.get(start) as string]), key: 'k' });
-      t.match(await keys('resolve', start, '--released', ...because), {
-        code: 1,
-        err: /that is 2 records; say which/,
-      });
+      t.match(await keys('show', start), { code: 1, err: /that is 2 records; say which/ });
+      const short = await keys('resolve', start, '--released', ...because);
+      t.match(short, { code: 2, err: /an ID has 16 to 64 letters/ }, 'to change one it takes all of its id');
       break;
     }
     byStart.set(start, String(n));
@@ -364,4 +365,34 @@ t.test('a real terminal', { skip: hasScript ? false : `${terminal} is not instal
   t.same(await exited, [0, null], said);
   t.match(said, /done: \w+ is failed_retryable/);
   t.equal((await recordAt(store, wanted)).state, 'failed_retryable');
+});
+
+t.test('what ran again since it was looked at is not touched', async (t) => {
+  const [store] = harness.stores;
+  const wanted = await doubtful(store);
+  const seen = await recordAt(store, wanted);
+  const released = await keys('resolve', idOf(wanted), '--epoch', seen.epoch, '--released', ...because);
+  t.equal(released.code, 0, released.err);
+  const next = reservation({ scope: wanted.scope, key: wanted.key });
+  await store.takeOverIfUnchanged(await recordAt(store, wanted), next);
+  const { scope, key, attempt } = next;
+  await store.markUnknownIfHeld({ scope, key, attempt, status: null, error: 'cut' });
+  const late = await keys('resolve', idOf(wanted), '--epoch', seen.epoch, '--released', ...because);
+  t.match(late, { code: 1, out: '', err: /not done: --epoch \d+ is not what \w+ is now[^]*unknown/ });
+  t.equal((await recordAt(store, wanted)).state, 'unknown');
+});
+
+t.test('to change a record by its key it takes the path too: the same key may stand elsewhere', async (t) => {
+  const [store] = harness.stores;
+  const wanted = await doubtful(store);
+  const answer = await keys('resolve', '--key', wanted.key, '--released', ...because);
+  t.match(answer, { code: 2, err: /with --key, give --path PATH too/ });
+  t.equal((await recordAt(store, wanted)).state, 'unknown');
+});
+
+t.test('an answer is kept for a second at least', async (t) => {
+  const [store] = harness.stores;
+  const wanted = await doubtful(store);
+  const flags = ['--completed', '--status', '201', '--retention', '0s', ...because];
+  t.match(await keys('resolve', idOf(wanted), ...flags), { code: 2, err: /--retention is too short/ });
 });

@@ -64,7 +64,7 @@ export class Lane {
       this.to.write(chunk);
     }
     if (this.#end === 'ended') this.to.end();
-    if (this.#end === 'reset') this.to.resetAndDestroy();
+    if (this.#end === 'reset') reset(this.to);
   }
 
   #finish(end: 'ended' | 'reset'): void {
@@ -96,4 +96,10 @@ export class Lane {
       ({ type, start }) => type === match.type && start.toString('latin1').startsWith(match.start),
     );
   }
+}
+
+/** A reset while the end is still being sent leaves the socket open for ever, and Node 20 spins at its exit for it. */
+export function reset(socket: Socket): void {
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  else socket.resetAndDestroy();
 }

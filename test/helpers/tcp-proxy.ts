@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { Teardown } from './postgres.ts';
-import { type Direction, Lane, type Match, type MessageMatch, type Orders } from './tcp-lane.ts';
+import { type Direction, Lane, type Match, type MessageMatch, type Orders, reset } from './tcp-lane.ts';
 
 /**
  * `cut-before`: both sides are reset, and the chunk with the match is not delivered. Of a match that came in several
@@ -118,8 +118,8 @@ function newOrders(direction: Direction): Orders {
 }
 
 function cut({ client, server }: Connection): void {
-  client.resetAndDestroy();
-  server.resetAndDestroy();
+  reset(client);
+  reset(server);
 }
 
 function arm(orders: Orders, lanes: Map<Lane, Connection>, trap: { match: Match; action: Action }): Trap {
@@ -149,6 +149,6 @@ function arm(orders: Orders, lanes: Map<Lane, Connection>, trap: { match: Match;
 
 function endAfter(lane: Lane, { client, server }: Connection): void {
   const sender = lane.to === server ? client : server;
-  sender.resetAndDestroy();
+  reset(sender);
   lane.to.end();
 }
