@@ -40,11 +40,15 @@ export interface Drill {
   readonly run: (context: Context) => Promise<Outcome>;
 }
 
+/** The rest is in the JSON file. */
+const mostShown = 5;
+
 /** `faults`: each names one thing that must not be. */
 export function finding(promise: string, faults: readonly string[], evidence: string): Finding {
   if (faults.length === 0) return { kind: 'kept', promise, evidence };
-  const shown = faults.slice(0, 5).join('; ');
-  return { kind: 'broken', promise, evidence: `${faults.length}: ${shown}${faults.length > 5 ? '; …' : ''}` };
+  const different = [...new Set(faults)];
+  const shown = [...different.slice(0, mostShown), ...(different.length > mostShown ? ['…'] : [])];
+  return { kind: 'broken', promise, evidence: `${faults.length} × ${shown.join('; ')}` };
 }
 
 /** Of all calls so many must have been answered by an execution or a replay, or nothing was tried. */

@@ -5,7 +5,8 @@ import type { Verified } from './verify.ts';
 export interface Round extends Verified {
   readonly number: number;
   readonly plan: Failover;
-  readonly outageMs: number;
+  /** From the beginning of the fault, be that the standby cut off, to the first answer of the new primary. */
+  readonly backAfterMs: number;
   readonly calls: number;
   readonly answered: number;
   readonly tries: Readonly<Record<string, number>>;
@@ -71,11 +72,11 @@ function tableOf(rounds: readonly Round[]): Table {
     const of = rounds.filter((round) => kindOf(round) === kind);
     const sum = (value: (round: Round) => number): string =>
       String(of.reduce((total, round) => total + value(round), 0));
-    const outages = of.map((round) => round.outageMs);
+    const times = of.map((round) => round.backAfterMs);
     return [
       kind,
       String(of.length),
-      `${(Math.min(...outages) / 1000).toFixed(1)}–${(Math.max(...outages) / 1000).toFixed(1)}`,
+      `${(Math.min(...times) / 1000).toFixed(1)}–${(Math.max(...times) / 1000).toFixed(1)}`,
       sum((round) => round.keys),
       sum((round) => round.tries['store_unavailable'] ?? 0),
       sum((round) => round.tries['answer_unsaved'] ?? 0),
@@ -89,7 +90,7 @@ function tableOf(rounds: readonly Round[]): Table {
   const head = [
     'the primary',
     'rounds',
-    'outage s',
+    'back after s',
     'keys',
     '503',
     'unsaved',

@@ -22,10 +22,10 @@ export interface Failover {
   readonly awayMs: number;
 }
 
-/** By PostgreSQL itself, as an operator would who looks for what hangs. */
-const endSidecars = `SELECT pg_terminate_backend(pid)
+/** By PostgreSQL itself, as an operator would who sees statements hang. */
+const endWaiting = `SELECT pg_terminate_backend(pid)
 FROM pg_stat_activity
-WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`;
+WHERE wait_event = 'SyncRep'`;
 
 /** A primary and its streaming standby, behind one address that follows the primary. */
 export class Pair {
@@ -81,8 +81,9 @@ export class Pair {
     this.#link.pause();
   }
 
-  async endConnections(): Promise<void> {
-    await query(this.#primary.url, endSidecars);
+  /** Those whose commit waits for the standby: it is visible from then on. */
+  async endWaiting(): Promise<void> {
+    await query(this.#primary.url, endWaiting);
   }
 
   /** A statement of a sidecar's that is committed here and waits for the standby. */
@@ -99,7 +100,7 @@ export class Pair {
       this.partition();
       await delay(partitionMs / 2);
       if (connections === 'cut') this.#door.cutAll();
-      if (connections === 'ended') await this.endConnections();
+      if (connections === 'ended') await this.endWaiting();
       await delay(partitionMs / 2);
     }
     if (how === 'vanished') this.#door.pause();

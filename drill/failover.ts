@@ -48,7 +48,7 @@ async function run(context: Context): Promise<Outcome> {
     setTimeout(answer, random.between(0, slowestMs), start, res);
   });
   const start = () => sidecarProcess(stage, { upstream: upstream.url, databaseUrl: pair.url, config });
-  const sidecars = [await start(), await start()] as const;
+  const sidecars = await Promise.all([start(), start()]);
   const urls = sidecars.map(({ dataUrl }) => dataUrl);
   const done: Round[] = [];
   for (let number = 1; number <= rounds; number += 1) {
@@ -74,7 +74,7 @@ async function play({ pair, upstream, urls }: Scene, number: number, context: Co
   const before = load.answered;
   const isAnsweredAgain = () => load.answered > before;
   await until('an answer after the failover', isAnsweredAgain, 30_000);
-  const outageMs = performance.now() - goneMs;
+  const backAfterMs = performance.now() - goneMs;
   await until('calls after the failover', () => load.answered >= before + callsEachSide, 30_000);
   await load.stop();
   const inProgress = await untilSettled({ leaseMs, sweepMs }, () => pair.countInProgress());
@@ -88,7 +88,7 @@ async function play({ pair, upstream, urls }: Scene, number: number, context: Co
   return {
     number,
     plan,
-    outageMs,
+    backAfterMs,
     calls,
     answered,
     tries,
@@ -113,10 +113,10 @@ function choose(random: Random, replication: 'sync' | 'async'): Failover {
   };
 }
 
-function describe({ plan, outageMs, keys, tries, lost, twice, inProgress }: Round): string {
+function describe({ plan, backAfterMs, keys, tries, lost, twice, inProgress }: Round): string {
   const { how, partitionMs, awayMs } = plan;
   return (
-    `${how}, cut off ${partitionMs} ms before, away ${awayMs} ms: no answers for ${Math.round(outageMs)} ms; ` +
+    `${how}, cut off ${partitionMs} ms before, away ${awayMs} ms: answers again after ${Math.round(backAfterMs)} ms; ` +
     `${keys} keys, ${tries['store_unavailable'] ?? 0} × 503, ` +
     `${lost.length} answers lost, ${twice.length} ran twice, ${inProgress} in progress`
   );

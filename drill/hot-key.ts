@@ -11,9 +11,8 @@ import { outcomeOf } from './hot-key-outcome.ts';
 import { peakMb, residentMb } from './resident.ts';
 
 const key = 'hot';
-const callersInAll = 10_000;
 /** Milliseconds in which everybody waits and nothing else happens; `inFlight.wait` must be longer. */
-const waitingMs = 5_000;
+const waitingMs = 4_000;
 const config = `
 upstream: { timeout: 2m }
 defaults: { inFlight: { wait: 60s } }`;
@@ -25,16 +24,17 @@ export const hotKey: Drill = {
   run,
 };
 
-async function run({ stage, say }: Context): Promise<Outcome> {
+async function run({ stage, options, say }: Context): Promise<Outcome> {
+  const count = options.isShort ? 3_000 : 10_000;
   const databaseUrl = await countingDatabase(stage);
   const upstream = await HoldingUpstream.start(stage);
   const start = () => sidecarProcess(stage, { upstream: upstream.url, databaseUrl, config });
-  const sidecars = [await start(), await start()];
+  const sidecars = await Promise.all([start(), start()]);
   const pids = sidecars.map(({ child }) => child.pid ?? 0);
   const beforeMb = pids.map(residentMb);
-  say(`Opening ${callersInAll} connections …`);
+  say(`Opening ${count} connections …`);
   const urls = sidecars.map(({ dataUrl }) => dataUrl);
-  const callers = await Callers.open(stage, urls, callersInAll);
+  const callers = await Callers.open(stage, urls, count);
 
   upstream.hold(key);
   const arriving = await counter(databaseUrl);
@@ -43,7 +43,7 @@ async function run({ stage, say }: Context): Promise<Outcome> {
   const answer = await upstream.held(key);
   await untilQuiet(told, urls);
   const arrived = await arriving();
-  const waiting = callersInAll - told.length;
+  const waiting = count - told.length;
   say(`${told.length} were told to come back, ${waiting} wait …`);
 
   const waitingOn = await counter(databaseUrl);
@@ -55,7 +55,7 @@ async function run({ stage, say }: Context): Promise<Outcome> {
   const again = await Promise.all(callers.send(key));
   const growthMb = pids.map((pid, i) => peakMb(pid) - (beforeMb[i] ?? 0));
   const starts = upstream.startsOf(key).length;
-  const reasons = await reasonsOf(sidecars);
+  const reasons = await reasonsOf(sidecars, 2 * count);
   return outcomeOf({ first: told, again, starts, waiting, waited, arrived, beforeMb, growthMb, reasons });
 }
 
@@ -92,7 +92,7 @@ WHERE query NOT LIKE '%pg_stat_statements%'`,
 }
 
 /** Milliseconds without a further answer: all are decided, and whoever has none waits. */
-const quietMs = 2_000;
+const quietMs = 1_500;
 
 async function untilQuiet(told: readonly Told[], urls: readonly string[]): Promise<void> {
   for (let before = -1; before !== told.length; ) {
@@ -104,9 +104,12 @@ async function untilQuiet(told: readonly Told[], urls: readonly string[]): Promi
 }
 
 /** What the sidecars themselves gave as reasons for a refusal. */
-async function reasonsOf(sidecars: readonly SidecarProcess[]): Promise<Record<string, number>> {
+async function reasonsOf(
+  sidecars: readonly SidecarProcess[],
+  requests: number,
+): Promise<Record<string, number>> {
   const lines = () => sidecars.flatMap((sidecar) => sidecar.lines);
-  await until('all of their log', () => lines().length >= 2 * callersInAll);
+  await until('all of their log', () => lines().length >= requests);
   const counts: Record<string, number> = {};
   for (const line of lines()) {
     const { error } = JSON.parse(line) as { error?: string };

@@ -26,7 +26,7 @@ async function run({ stage, say }: Context): Promise<Outcome> {
   const { url: databaseUrl } = await testDatabase(stage);
   const config = configFor(upstream.url);
   const start = () => sidecarProcess(stage, { upstream: upstream.url, databaseUrl, config });
-  const scene = new LateScene(upstream, databaseUrl, [await start(), await start()]);
+  const scene = new LateScene(upstream, databaseUrl, await Promise.all([start(), start()]));
   const rows: Row[] = [];
   const faults: string[] = [];
   for (const one of cases) {

@@ -18,7 +18,7 @@ export const suspend: Drill = {
   name: 'suspend',
   about:
     'one of two sidecars sleeps past its lease, its keys are freed and run elsewhere, it wakes (100 rounds)',
-  missing: () => null,
+  missing: () => (process.platform === 'linux' ? null : 'Linux: whether a process sleeps is read from /proc'),
   run,
 };
 
@@ -27,7 +27,7 @@ async function run({ stage, options, say }: Context): Promise<Outcome> {
   const upstream = await HoldingUpstream.start(stage);
   const { url: databaseUrl } = await testDatabase(stage);
   const start = () => sidecarProcess(stage, { upstream: upstream.url, databaseUrl, config });
-  const sidecars = [await start(), await start()] as [SidecarProcess, SidecarProcess];
+  const sidecars = await Promise.all([start(), start()]);
   const done: Round[] = [];
   for (let number = 1; number <= rounds; number += 1) {
     const [sleeper, other] = number % 2 === 0 ? sidecars : ([sidecars[1], sidecars[0]] as const);

@@ -321,6 +321,34 @@ export const breakages = [
     replace: '',
     test: 'test/upstream/client.test.ts',
   },
+  {
+    rule: 'an answer is replayed only once the synchronous standby has it',
+    file: 'src/store/postgres/reader.ts',
+    find: 'if (isDoubtful) await',
+    replace: 'if (isDoubtful) void',
+    test: 'test/store/replicated.test.ts',
+  },
+  {
+    rule: 'what is not marked is not sent',
+    file: 'src/proxy/forward.ts',
+    find: 'if (unsent !== null) return',
+    replace: 'if (unsent === undefined) return',
+    test: 'test/e2e/dispatch-mark.test.ts',
+  },
+  {
+    rule: 'what may have been sent is never released by the sweeper',
+    file: 'src/store/postgres/sql/loops.ts',
+    find: "CASE WHEN record.dispatched IS FALSE THEN 'failed_retryable' ELSE 'unknown' END",
+    replace: "CASE WHEN record.dispatched IS NOT TRUE THEN 'failed_retryable' ELSE 'unknown' END",
+    test: 'test/store/postgres.test.ts',
+  },
+  {
+    rule: 'evidence is kept also after the client was told to ask again',
+    file: 'src/proxy/complete.ts',
+    find: "if (result.kind === 'refused') await keepEvidence(deps, exchange, settling);",
+    replace: '',
+    test: 'test/proxy/complete.test.ts',
+  },
   // Behind a pooler.
   {
     rule: 'nothing is prepared by name behind a pooler',

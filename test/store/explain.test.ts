@@ -280,6 +280,8 @@ t.test('a connection made while the table was small is replaced after a while', 
 /** Rows of the table read by sequential scans, by all backends that have ended by then. */
 async function scannedBy(harness: PostgresHarness, work: () => Promise<void>): Promise<number> {
   const count = async () => {
+    // What this connection has read itself is told now, not at some later moment.
+    await harness.query('SELECT pg_stat_force_next_flush()');
     await harness.query('SELECT pg_stat_clear_snapshot()');
     const [row] = await harness.query(
       `SELECT seq_tup_read FROM pg_stat_user_tables WHERE relid = 'oncegate.record'::regclass`,

@@ -10,7 +10,8 @@ const columns = (
   coalesce(record.retain_until <= clock_timestamp(), false) AS expired,
   extract(epoch FROM record.retain_until)::float8 * 1000 AS retain_until_ms,
   coalesce(record.blocked_until > clock_timestamp(), false) AS blocked,
-  record.status, record.close_framed, record.headers, ${body} AS body, octet_length(record.body) AS body_bytes`;
+  record.status, record.close_framed, record.headers, ${body} AS body, octet_length(record.body) AS body_bytes,
+  record.state = 'completed' AND current_setting('synchronous_standby_names') <> '' AS is_doubtful`;
 
 export const read = statement(
   'read',
@@ -25,4 +26,15 @@ export const readWhole = statement(
   `SELECT ${columns('record.body')}
 FROM oncegate.record AS record
 WHERE record.scope = $1 AND record.key = $2`,
+);
+
+/**
+ * An acknowledged write of nothing. Standbys get the log in order: whatever was visible before this was sent is on the
+ * synchronous standby once it is acknowledged. A completed record may be visible and not yet be there, when the process that
+ * wrote it was ended in its wait.
+ */
+export const acknowledge = statement(
+  'acknowledge',
+  `SELECT pg_logical_emit_message(true, 'oncegate', '')`,
+  false,
 );
