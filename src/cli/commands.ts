@@ -175,7 +175,7 @@ export const commands: readonly Command[] = [
     examples: [
       'oncegate keys list --config oncegate.yaml',
       'oncegate keys show 3f2a9c0d11e4b7a6',
-      "oncegate keys resolve 3f2a9c0d11e4b7a6 --completed --status 201 --body-file charge.json --reason 'bank says paid'",
+      "oncegate keys resolve 3f2a9c0d11e4b7a6 --completed --status 201 --body-file charge.json --retention 7d --reason 'bank says paid'",
       "oncegate keys resolve 3f2a9c0d11e4b7a6 --released --reason 'not in the ledger, TICKET-7'",
     ],
   },

@@ -1,5 +1,6 @@
 import { duration } from '../config/duration.ts';
 import type { RecordView } from '../store/operator.ts';
+import { configFile } from './config-file.ts';
 import { flagText, type KeysCall } from './keys-call.ts';
 import { moment, shortId } from './keys-text.ts';
 
@@ -48,7 +49,8 @@ export function whenUnknown(call: KeysCall, record: RecordView): string {
 }
 
 function resolutions(call: KeysCall, record: RecordView): readonly Next[] {
-  const answer = `--status 201 --header 'Content-Type: application/json' --body-file answer.json`;
+  const retention = configFile(call.args, call.io).file === undefined ? ' --retention 7d' : '';
+  const answer = `--status 201 --header 'Content-Type: application/json' --body-file answer.json${retention}`;
   return [
     {
       text: 'Ask the upstream, by the request id or its own ids. It ran: every retry gets the answer you give:',

@@ -5,6 +5,7 @@ import type { Policy } from '../core/policy.ts';
 import { type StoredAnswer, waitingStates } from '../core/record.ts';
 import { asError } from '../errors.ts';
 import type { RecordView } from '../store/operator.ts';
+import { configFile } from './config-file.ts';
 import {
   fault,
   flagDurationMs,
@@ -32,6 +33,16 @@ export function resolveKey(call: KeysCall): Ready {
   const retention = flagDurationMs(call, 'retention');
   if (retention !== null && retention < leastRetentionMs)
     throw fault(call, '--retention is too short; write at least 1s');
+  // Kept for less than the sidecars would, a retry would run again.
+  if (
+    resolution.kind === 'completed' &&
+    retention === null &&
+    configFile(call.args, call.io).file === undefined
+  )
+    throw fault(
+      call,
+      "how long answers are kept is in the sidecars' file: give it with --config, or say --retention 7d",
+    );
   const find = finder(call, true);
   const by = decisionOf(call);
   return async (store) => {

@@ -57,7 +57,8 @@ async function untilSignal(
   const onSignal = (signal: NodeJS.Signals): void => {
     if (firstMs !== null && performance.now() - firstMs < echoMs) return;
     if (firstMs !== null) {
-      log.warn({ signal }, 'stopping without waiting');
+      // Seen by the demo too, which is quiet otherwise.
+      log.error({ signal }, 'stopping without waiting; what was running becomes unknown');
       log.flush(() => process.exit(1));
       return;
     }

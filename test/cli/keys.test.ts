@@ -48,6 +48,7 @@ t.test('misuse: exit 2, before anything is asked', async (t) => {
     [['resolve', id, ...because], /say one: --completed .* or --released/],
     [['resolve', id, '--completed', '--released', ...because], /say one/],
     [['resolve', id, '--completed', ...because], /--completed needs the status/],
+    [['resolve', id, '--completed', '--status', '201', ...because], /say --retention 7d/],
     [['resolve', id, '--completed', '--status', '99', ...because], /from 200 to 599/],
     [['resolve', id, '--completed', '--status', '204', '--body', 'x', ...because], /204 has no body/],
     [
@@ -267,7 +268,7 @@ t.test('what may not be: in progress, unknown, free, too large', async (t) => {
   t.match(await keys('purge', idOf(running), ...because), { code: 1, err: /is in_progress/ });
   const unknown = await doubtful(store);
   t.match(await keys('purge', idOf(unknown), ...because), { code: 1, err: /is unknown\. Resolve it first/ });
-  const large = ['--completed', '--status', '200', '--body', 'x'.repeat(2_000)];
+  const large = ['--completed', '--status', '200', '--retention', '1d', '--body', 'x'.repeat(2_000)];
   const limited = await inProcess(['keys', 'resolve', idOf(unknown), ...large, ...because], {
     DATABASE_URL: harness.url,
     ONCEGATE_DEFAULTS_MAX_STORED_BODY: '1kb',

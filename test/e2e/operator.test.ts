@@ -42,7 +42,7 @@ t.test('it ran: every retry gets the given answer, byte for byte, and nothing ru
   );
   const body = '{"id":"ch_7",  "amount":1}\n';
   const headers = ['--header', 'Content-Type: application/json', '--header', 'Location: /charges/ch_7'];
-  const answer = ['--completed', '--status', '201', ...headers, '--body', body];
+  const answer = ['--completed', '--status', '201', '--retention', '1d', ...headers, '--body', body];
   t.match(await keys(running, 'resolve', id, ...answer, ...because), { code: 0, out: /^done/ });
   for (let retries = 0; retries < 2; retries += 1) {
     const replay = await send(url, 'paid');
@@ -114,7 +114,7 @@ t.test("one tenant's key is settled, another's of the same name is not touched",
     id: string;
   }[];
   t.equal(listed.length, 1);
-  const answer = ['--completed', '--status', '200', '--body', 'for acme'];
+  const answer = ['--completed', '--status', '200', '--retention', '1d', '--body', 'for acme'];
   t.equal((await keys(running, 'resolve', listed[0]?.id ?? '', ...answer, ...because)).code, 0);
   t.strictSame((await as('acme')).body, Buffer.from('for acme'));
   t.equal(problemOf(await as('umbrella')).code, 'outcome_unknown');
