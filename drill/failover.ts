@@ -1,7 +1,7 @@
-import { sidecarProcess } from '../test/helpers/sidecar.ts';
+import { type SidecarProcess, sidecarProcess } from '../test/helpers/sidecar.ts';
 import { until } from '../test/helpers/until.ts';
 import { binDir, howToGetIt } from './debian-binaries.ts';
-import type { Context, Drill, Outcome } from './drill.ts';
+import { type Context, type Drill, type Finding, finding, type Outcome } from './drill.ts';
 import { outcomeOf, type Round } from './failover-outcome.ts';
 import { type Failover, Pair } from './failover-pair.ts';
 import { unreplicatedAnswer } from './failover-unreplicated.ts';
@@ -47,17 +47,19 @@ async function run(context: Context): Promise<Outcome> {
   const upstream = await HoldingUpstream.start(stage, (start, res) => {
     setTimeout(answer, random.between(0, slowestMs), start, res);
   });
+  // Before the sidecars: they look at it when they start.
+  await pair.attachStandby(replication);
   const start = () => sidecarProcess(stage, { upstream: upstream.url, databaseUrl: pair.url, config });
   const sidecars = await Promise.all([start(), start()]);
   const urls = sidecars.map(({ dataUrl }) => dataUrl);
   const done: Round[] = [];
   for (let number = 1; number <= rounds; number += 1) {
-    await pair.attachStandby(replication);
+    if (number > 1) await pair.attachStandby(replication);
     const round = await play({ pair, upstream, urls }, number, context);
     done.push(round);
     say(`Round ${number} of ${rounds}: ${describe(round)}`);
   }
-  if (replication === 'async') return outcomeOf(replication, done, []);
+  if (replication === 'async') return outcomeOf(replication, done, [warned(sidecars)]);
   await pair.attachStandby('sync');
   return outcomeOf(replication, done, [await unreplicatedAnswer({ pair, upstream, sidecars })]);
 }
@@ -98,6 +100,15 @@ async function play({ pair, upstream, urls }: Scene, number: number, context: Co
     reused,
     ...verified,
   };
+}
+
+/** What people are told before it happens. */
+function warned(sidecars: readonly SidecarProcess[]): Finding {
+  const silent = sidecars.filter(
+    ({ lines }) => !lines.some((line) => line.includes('none of them synchronous')),
+  );
+  const problems = silent.map(({ dataUrl }) => `${dataUrl} did not`);
+  return finding('a start says what may be lost', problems, `${sidecars.length} sidecars warned`);
 }
 
 function choose(random: Random, replication: 'sync' | 'async'): Failover {

@@ -4,6 +4,7 @@ import type { Config } from './config/config.ts';
 import { routeLines } from './config/describe.ts';
 import type { UpstreamTarget } from './core/policy.ts';
 import type { Policies } from './core/routes.ts';
+import { judgeStandbys } from './doctor/judge-server.ts';
 import { asError, OncegateError } from './errors.ts';
 import { countOnce } from './loops/census.ts';
 import { renewalsPerLease, renewOnce } from './loops/lease-keeper.ts';
@@ -51,6 +52,8 @@ export async function start({ config, policies, storeTarget, log, signal }: Star
   const stopLogging = logEvents(log);
   const opened = await openStore(storeTarget, config.identity, { log: (line) => log.info(line), signal });
   for (const warning of opened.warnings) log.warn(warning);
+  const standbys = judgeStandbys(opened.durability);
+  if (standbys.level === 'warning') log.warn(`the store has ${standbys.text}; ${standbys.advice}`);
   const { store } = opened;
   const lease = new Lease(store, config.leaseMs);
   const attempts = new Attempts();

@@ -44,6 +44,7 @@ const rooms: Readonly<Record<string, Room>> = {
   main: {
     rooms: [
       'config',
+      'doctor',
       'core',
       'store',
       'store/postgres',

@@ -6,9 +6,9 @@ export const breakages = [
   {
     rule: 'an answer is durable before the client gets any of it',
     file: 'src/proxy/complete.ts',
-    find: 'const result = await within(closing(deps, attempt, settling), unsavedMs);',
+    find: 'const result = await within(settleAndClose(deps, exchange, settling), unsavedMs);',
     replace:
-      "void closing(deps, attempt, settling);\n  const result = { kind: 'settled', retainUntilMs: null } as SettleResult;",
+      "void settleAndClose(deps, exchange, settling);\n  const result = { kind: 'settled', retainUntilMs: null } as SettleResult;",
     test: 'test/e2e/store-outage.test.ts',
   },
   {
@@ -386,5 +386,33 @@ export const breakages = [
     find: "retention: fields.retention.prefault('24h')",
     replace: "retention: fields.retention.prefault('25h')",
     test: 'test/config/json-schema.test.ts',
+  },
+  {
+    rule: 'what was never sent before an outage longer than the lease is released',
+    file: 'src/store/lease.ts',
+    find: 'if (this.#instance !== null) this.#former.unshift(this.#instance);',
+    replace: '',
+    test: 'test/loops/sweeper.test.ts',
+  },
+  {
+    rule: 'a slow process is not taken for a slow store',
+    file: 'src/store/postgres/reserver.ts',
+    find: 'const queuedAtMs = this.#batcher.isBusy ? performance.now() : null;',
+    replace: 'const queuedAtMs = performance.now();',
+    test: 'test/store/postgres.test.ts',
+  },
+  {
+    rule: 'an asynchronous standby is warned of at the start',
+    file: 'src/main.ts',
+    find: "if (standbys.level === 'warning')",
+    replace: "if (standbys.level !== 'warning' && standbys.level !== 'ok')",
+    test: 'test/e2e/start.test.ts',
+  },
+  {
+    rule: 'the lease is renewed while it drains',
+    file: 'src/main.ts',
+    find: '      draining = true;',
+    replace: '      draining = true;\n      await Promise.all(loops.map((loop) => loop.stop()));',
+    test: 'test/e2e/drain.test.ts',
   },
 ];

@@ -41,13 +41,18 @@ export class Sweeper {
     }
   }
 
-  /** Reserved for us by a statement whose answer we never saw: nobody forwarded them, so they may run again. */
+  /**
+   * Reserved for us by a statement whose answer we never saw: nobody forwarded them, so they may run again. Also under the ids
+   * that we had before an outage, while every sweeper is still quiet: soon it would be nobody's and become unknown.
+   */
   async #releaseOrphans(): Promise<number> {
     const { store, lease } = this.#deps;
-    const instance = lease.current();
-    if (instance === null) return 0;
-    const orphans = await this.#findOrphans(instance);
-    return orphans.length === 0 ? 0 : await store.releaseIfNeverSent(instance, orphans);
+    let released = 0;
+    for (const instance of lease.all) {
+      const orphans = await this.#findOrphans(instance);
+      if (orphans.length > 0) released += await store.releaseIfNeverSent(instance, orphans);
+    }
+    return released;
   }
 
   /**

@@ -14,6 +14,7 @@ export class Attempt {
   #isConcluded = false;
   #budget: Budget | null = null;
   #heldBytes = 0;
+  #isClosed = false;
 
   constructor(instance: string, deadlineMs: number) {
     this.instance = instance;
@@ -26,16 +27,19 @@ export class Attempt {
     return elapsedMs >= this.deadlineMs;
   }
 
-  /** Its answer stays in memory until the store has it, however long that takes. */
+  /** Its answer stays in memory as it comes, until the store has it, however long that takes. */
   hold(budget: Budget, bytes: number): void {
+    // Given up on while its answer still comes: nobody would give this back.
+    if (this.#isClosed) return;
     budget.take(bytes);
     this.#budget = budget;
-    this.#heldBytes = bytes;
+    this.#heldBytes += bytes;
   }
 
   letGo(): void {
+    this.#isClosed = true;
     this.#budget?.give(this.#heldBytes);
-    this.#budget = null;
+    this.#heldBytes = 0;
   }
 
   /** true: who asks now has to look at the record. It may still be unsaved. */

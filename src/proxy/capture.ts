@@ -24,6 +24,7 @@ const defaultStallMs = 10_000;
 /** Holds an answer until it is settled. One that is too large is handed on in pieces, after it was settled. */
 export class Capture implements AnswerSink {
   readonly #limitBytes: number;
+  readonly #hold: (bytes: number) => void;
   readonly #stallMs: number;
   readonly #resolve: (captured: Captured) => void;
   readonly captured: Promise<Captured>;
@@ -38,8 +39,10 @@ export class Capture implements AnswerSink {
   #streamed: (() => void) | null = null;
   #stall: NodeJS.Timeout | null = null;
 
-  constructor(limitBytes: number, stallMs = defaultStallMs) {
+  /** `hold` is told of each piece that is kept until the record is settled. */
+  constructor(limitBytes: number, hold: (bytes: number) => void, stallMs = defaultStallMs) {
     this.#limitBytes = limitBytes;
+    this.#hold = hold;
     this.#stallMs = stallMs;
     let resolve: (captured: Captured) => void = () => {};
     this.captured = new Promise((give) => {
@@ -62,6 +65,7 @@ export class Capture implements AnswerSink {
     if (this.#res !== null) return this.#pass(this.#res, chunk);
     this.#chunks.push(chunk);
     this.#size += chunk.length;
+    this.#hold(chunk.length);
     if (this.#size <= this.#limitBytes || this.#head === null) return true;
     if (!this.#large) {
       this.#large = true;

@@ -36,7 +36,7 @@ export async function forward(deps: ProxyDeps, exchange: Exchange, what: Forward
   const { req, policy } = exchange;
   const { upstream } = policy;
   const { attempt } = what;
-  const capture = new Capture(policy.maxStoredBodyBytes);
+  const capture = new Capture(policy.maxStoredBodyBytes, (bytes) => attempt.hold(deps.budget, bytes));
   const unsent = await unmarked(deps, exchange, what);
   if (unsent !== null) return { captured: unsent, capture };
   const call = deps.clientFor(upstream).dispatch(

@@ -83,7 +83,6 @@ async function run(
     const forwarded = await forward(deps, exchange, { attempt, epoch, key: wanted.key });
     const answeredMs = performance.now();
     exchange.forwardMs = answeredMs - sentMs;
-    attempt.hold(deps.budget, forwarded.captured.kind === 'whole' ? forwarded.captured.body.length : 0);
     const { first, others } = await complete(deps, exchange, { wanted, attempt, forwarded });
     exchange.completeMs = performance.now() - answeredMs;
     attempt.conclude(others);

@@ -16,6 +16,8 @@ const systemClock: Clock = { monotonicMs: () => performance.now(), wallMs: () =>
 
 /** Share of the lease kept back: nothing starts in it, so that what starts has left before the lease is over. */
 const reserveShare = 0.1;
+/** Ids of this process that are remembered; each is a store outage longer than a lease ago. */
+const maxFormer = 8;
 
 export class Lease {
   readonly #store: Store;
@@ -25,6 +27,7 @@ export class Lease {
   #monotonicMs = 0;
   #wallMs = 0;
   #closed = false;
+  readonly #former: string[] = [];
 
   constructor(store: Store, leaseMs: number, clock: Clock = systemClock) {
     this.#store = store;
@@ -42,6 +45,11 @@ export class Lease {
   /** The last check before bytes leave: the attempt's own lease must be live, not just any. */
   mayStart(instance: string): boolean {
     return this.current() === instance;
+  }
+
+  /** Every id that this process had, newest first: under none of them does anybody else work. */
+  get all(): readonly string[] {
+    return this.#instance === null ? this.#former : [this.#instance, ...this.#former];
   }
 
   /** Renews, or takes a new id when the old one lapsed. Attempts of the old id may complete, never start. */
@@ -71,6 +79,8 @@ export class Lease {
   }
 
   async #open(): Promise<void> {
+    if (this.#instance !== null) this.#former.unshift(this.#instance);
+    this.#former.splice(maxFormer);
     this.#instance = null;
     if (this.#closed) throw new OncegateError('store_unavailable', 'the lease was closed');
     const monotonicMs = this.#clock.monotonicMs();

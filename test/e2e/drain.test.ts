@@ -155,3 +155,44 @@ t.test('a store that is away does not hold it up for ever', async (t) => {
     'its answer is lost: unknown, by the sweeper of another',
   );
 });
+
+t.test(
+  'the app stops first, as beside a native sidecar: refused is not executed, and the key is free',
+  async (t) => {
+    const upstream = await steeredUpstream(t);
+    const process = await sidecarProcess(t, {
+      upstream: upstream.url,
+      env: { ONCEGATE_DRAIN_DELAY: '5m', ONCEGATE_DRAIN_MAX: '5m' },
+    });
+    process.kill('SIGTERM');
+    await until('draining', () => hasLine(process, 'draining'));
+    upstream.stop();
+    const answer = await send(`${process.dataUrl}/a`, 'k');
+    t.same([answer.status, answer.headers['idempotency-status']], [502, 'released']);
+    t.match(await recordOf(process.databaseUrl, 'k'), { state: 'failed_retryable' });
+  },
+);
+
+t.test('a drain longer than the lease: it is renewed until the last answer is stored', async (t) => {
+  const lease = { ONCEGATE_LEASE: '1s', ONCEGATE_LOOPS_SWEEP: '100ms', ONCEGATE_DRAIN_MAX: '5m' };
+  const { upstream, process, answers } = await withWork(t, lease);
+  const other = await sidecarProcess(t, {
+    upstream: upstream.url,
+    databaseUrl: process.databaseUrl,
+    env: lease,
+  });
+  process.kill('SIGTERM');
+  await until('no new connections', () => refusesConnections(process.dataUrl));
+  const instances = () => query(process.databaseUrl, 'SELECT id, lease_until FROM oncegate.instance');
+  const before = new Map((await instances()).map(({ id, lease_until }) => [id, Number(lease_until)]));
+  await until('two leases later', async () =>
+    (await instances()).every(({ id, lease_until }) => Number(lease_until) > (before.get(id) ?? 0) + 2_000),
+  );
+  t.match(await recordOf(process.databaseUrl, 'k'), { state: 'in_progress' }, 'the other has not swept it');
+  upstream.letGo();
+  const [guarded] = await Promise.all(answers);
+  t.same([guarded?.status, guarded?.headers['idempotency-status']], [201, 'executed']);
+  t.equal(await exitOf(process), 0);
+  t.match(await recordOf(process.databaseUrl, 'k'), { state: 'completed' });
+  t.match((await send(`${other.dataUrl}/a`, 'k')).headers, { 'idempotency-status': 'replayed' });
+});

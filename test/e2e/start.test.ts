@@ -1,8 +1,9 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
+import pg from 'pg';
 import t, { type Test } from 'tap';
-import { query, type Teardown, testDatabase } from '../helpers/postgres.ts';
+import { ownServer, query, type Teardown, testDatabase } from '../helpers/postgres.ts';
 import { sidecar } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
 import { testUpstream } from '../helpers/upstream.ts';
@@ -86,6 +87,22 @@ t.test('it says where it listens, what it keeps keys in, what it guards, and wha
     said.filter(({ level }) => level === 40).map(({ msg }) => msg),
     [/defaults\.retention: is 5m/],
   );
+});
+
+t.test('an asynchronous standby: it says what a failover would lose', async (t) => {
+  const server = await ownServer(t);
+  const standby = new pg.Client({ connectionString: `${server.url}?replication=true` });
+  standby.on('error', () => {});
+  t.teardown(() => standby.connection.stream.destroy());
+  await standby.connect();
+  void standby.query('START_REPLICATION PHYSICAL 0/1000000').catch(() => {});
+  await until(
+    'it streams',
+    async () => (await query(server.url, 'SELECT FROM pg_stat_replication')).length === 1,
+  );
+  const { lines } = await sidecar(t, { upstream: 'http://127.0.0.1:1', databaseUrl: server.url });
+  const warnings = lines.filter((line) => line.includes('"level":40'));
+  t.match(warnings, [/the store has 1 standby, none of them synchronous.*set synchronous_standby_names/]);
 });
 
 t.test('a start that cannot be: one clear message and the right exit code', async (t) => {

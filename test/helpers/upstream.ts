@@ -23,6 +23,8 @@ export interface TestUpstream {
   respond: Respond;
   /** Resolves when `count` requests have arrived in all. */
   received(count: number): Promise<void>;
+  /** From then on connections are refused. */
+  stop(): void;
 }
 
 /** An upstream that remembers what it ran. Answers 201 with a body that is different each time, unless told otherwise. */
@@ -39,6 +41,10 @@ export async function testUpstream(t: Teardown, respond?: Respond): Promise<Test
         waiting.push({ count, resolve });
         notify();
       }),
+    stop: () => {
+      server.closeAllConnections();
+      server.close();
+    },
   };
   const notify = () => {
     for (const one of waiting.splice(0)) {
@@ -67,10 +73,7 @@ export async function testUpstream(t: Teardown, respond?: Respond): Promise<Test
   server.keepAliveTimeout = 60_000;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  t.teardown(upstream.stop);
   upstream.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return upstream;
 }

@@ -110,6 +110,30 @@ t.test('our own records that were never sent are released, also in the quiet tim
   t.equal((await recordAt(store, known)).state, 'in_progress');
 });
 
+t.test(
+  'an outage that outlasted the lease: what was never sent under the old id is released, too',
+  async (t) => {
+    const harness = await postgresHarness(t);
+    const [store] = harness.stores;
+    const { sweeper, clock, lease, attempts, instance } = await sweeping(harness);
+    clock.ms = 0;
+    const running = attempts.open(instance, 1_000);
+    const known = await reserved(store, { instance, attempt: running.id });
+    const orphan = await reserved(store, { instance });
+    const elsewhere = await reserved(store);
+    await harness.endLease(instance);
+    await renewOnce({ lease });
+    t.not(lease.current(), instance, 'a new id');
+    t.same(await sweeper.runOnce(signal), { released: 1, swept: 0 });
+    const stateOf = async (id: Held) => (await recordAt(store, id)).state;
+    t.same(await Promise.all([orphan, known, elsewhere].map(stateOf)), [
+      'failed_retryable',
+      'in_progress',
+      'in_progress',
+    ]);
+  },
+);
+
 t.test('an attempt that is settled as unknown while the list is on its way is not released', async (t) => {
   const harness = await postgresHarness(t);
   const [store] = harness.stores;

@@ -7,6 +7,7 @@ import t from 'tap';
 import { Attempts } from '../../src/proxy/attempts.ts';
 import { readBody } from '../../src/proxy/body.ts';
 import { Budget } from '../../src/proxy/budget.ts';
+import { Capture } from '../../src/proxy/capture.ts';
 import { ask } from '../helpers/client.ts';
 import { sidecar } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
@@ -29,13 +30,30 @@ t.test('an attempt holds its answer until it is closed, settled or not', async (
   const attempts = new Attempts();
   for (const end of ['close', 'leaveUnsettled'] as const) {
     const attempt = attempts.open('i', 1_000);
-    attempt.hold(budget, 70);
+    attempt.hold(budget, 30);
+    attempt.hold(budget, 40);
     t.equal(budget.heldBytes, 70);
     attempts[end](attempt);
     attempts.close(attempt);
+    attempt.hold(budget, 50);
     t.equal(budget.heldBytes, 0, end);
   }
 });
+
+t.test('an answer counts while it arrives', async (t) => {
+  const budget = new Budget(1_000);
+  const { attempt, capture } = held(budget);
+  capture.onData(Buffer.alloc(100));
+  capture.onData(Buffer.alloc(50));
+  t.equal(budget.heldBytes, 150);
+  attempt.letGo();
+  t.equal(budget.heldBytes, 0);
+});
+
+function held(budget: Budget) {
+  const attempt = new Attempts().open('i', 1_000);
+  return { attempt, capture: new Capture(1_000, (bytes) => attempt.hold(budget, bytes)) };
+}
 
 t.test('a body that finds no room is not read on', async (t) => {
   const budget = new Budget(10_000);

@@ -57,7 +57,7 @@ async function handingOn(t: Test, origin: string, stallMs: number) {
   const captured: Captured[] = [];
   const streamed: Promise<void>[] = [];
   const server = createServer(async (_req, res) => {
-    const capture = new Capture(1_000, stallMs);
+    const capture = new Capture(1_000, () => {}, stallMs);
     capture.attach(client.dispatch({ ...post, timeoutMs: 60_000 }, capture));
     captured.push(await capture.captured);
     streamed.push(capture.streamTo(res, capture.clientHeaders()));

@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap';
 import { Attempts } from '../../src/proxy/attempts.ts';
+import { Budget } from '../../src/proxy/budget.ts';
 import type { ProxyDeps } from '../../src/proxy/deps.ts';
 import type { Exchange } from '../../src/proxy/exchange.ts';
 import { forward } from '../../src/proxy/forward.ts';
@@ -25,6 +26,7 @@ async function forwarded(t: Test, { deadlineMs, mayStart }: When) {
     identity: { keySources: ['idempotency-key'], tenantHeader: null },
     lease: { mayStart },
     clientFor: () => client,
+    budget: new Budget(1_000_000),
   } as unknown as ProxyDeps;
   const rawHeaders = ['Host', 'a', 'Idempotency-Key', 'k'];
   const exchange = {

@@ -215,3 +215,17 @@ t.test('closed while a renewal is under way: no lease comes of it', async (t) =>
   await t.rejects(lease.renew(), { code: 'store_unavailable' });
   t.equal(lease.current(), null);
 });
+
+t.test('it remembers the ids that it had, the newest first, and no more than a few', async (t) => {
+  const { lease, id, endLease } = await opened();
+  const had = [id];
+  t.same(lease.all, had);
+  for (let i = 0; i < 12; i += 1) {
+    await endLease(lease.current() as string);
+    await lease.renew();
+    had.unshift(lease.current() as string);
+  }
+  t.same(lease.all, had.slice(0, 9));
+  await lease.close();
+  t.same(lease.all, had.slice(1, 9), 'the last was closed: what is left of it is for others');
+});

@@ -57,7 +57,7 @@ t.test('the text, applied by hand, gives the same schema', async (t) => {
   await migrateUp(ours.url);
   await query(byHand.url, migrationSql());
   t.strictSame(await dump(byHand.url), await dump(ours.url));
-  t.same(await checkSchema(byHand.url, 'any'), { version: files.length, tls: null });
+  t.match(await checkSchema(byHand.url, 'any'), { version: files.length, tls: null });
 });
 
 t.test('several runners at once: one does it, all end well', async (t) => {

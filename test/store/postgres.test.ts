@@ -212,3 +212,12 @@ t.test('a crowd for one key is bounded: those beyond are refused at once', async
   t.strictSame(counts, { exists: 20_000, unavailable: 50 });
   t.equal((await store.reserve(reservation())).kind, 'reserved', 'and nobody is counted any longer');
 });
+
+t.test('a process that was slow itself does not take that for a slow store', async (t) => {
+  const { another } = await postgresHarness(t);
+  const store = another({ timeouts: { queueMs: 1 } });
+  const asked = store.reserve(reservation());
+  const untilMs = performance.now() + 20;
+  while (performance.now() < untilMs);
+  t.equal((await asked).kind, 'reserved');
+});

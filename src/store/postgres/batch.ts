@@ -27,9 +27,14 @@ export class Batcher<Item> {
     return this.#waiting.length;
   }
 
+  /** What is pushed now waits for a statement under way. */
+  get isBusy(): boolean {
+    return this.#running >= this.#options.slots;
+  }
+
   push(item: Item): void {
     this.#waiting.push(item);
-    if (this.#scheduled || this.#running >= this.#options.slots) return;
+    if (this.#scheduled || this.isBusy) return;
     this.#scheduled = true;
     setImmediate(this.#leave);
   }

@@ -22,10 +22,6 @@ export class Breaker {
     this.#nowMs = nowMs;
   }
 
-  get isOpen(): boolean {
-    return this.#openUntilMs !== null;
-  }
-
   /** Whether a reservation may join the queue. */
   get admits(): boolean {
     return this.#openUntilMs === null || (!this.#probing && this.#nowMs() >= this.#openUntilMs);

@@ -2,6 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { asError, OncegateError } from '../../errors.ts';
+import type { DurabilityFacts } from './inspect-server.ts';
+import { readDurability } from './sql/doctor.ts';
 import {
   appliedMigrations,
   boundMigrationLocks,
@@ -102,6 +104,7 @@ export interface CheckedSchema {
   readonly version: number;
   /** Protocol of the connection, as `TLSv1.3`; null: in clear. */
   readonly tls: string | null;
+  readonly durability: DurabilityFacts;
 }
 
 /** Rejects with `schema_mismatch` unless the store's schema is exactly ours, and `identity_changed` on other settings. */
@@ -109,7 +112,8 @@ export async function checkSchema(url: string, identity: string): Promise<Checke
   return await withClient(url, async (client) => {
     const version = await ourVersion(client);
     await checkIdentity(client, identity);
-    return { version, tls: tlsOf(client) };
+    const looked = await client.query<DurabilityFacts>(readDurability);
+    return { version, tls: tlsOf(client), durability: looked.rows[0] as DurabilityFacts };
   });
 }
 

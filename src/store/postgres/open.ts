@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { OncegateError } from '../../errors.ts';
 import { startEmbedded } from './embedded.ts';
+import type { DurabilityFacts } from './inspect-server.ts';
 import { checkSchema, migrateUp } from './migrate.ts';
 import { PostgresStore } from './postgres.ts';
 
@@ -20,6 +21,7 @@ export interface OpenedStore {
   /** For people: where it is, without credentials, and how it is spoken to. */
   readonly description: string;
   readonly warnings: readonly string[];
+  readonly durability: DurabilityFacts;
   /** Stops the embedded server; nothing to do for an external one. */
   readonly stop: () => Promise<void>;
 }
@@ -44,7 +46,7 @@ export async function openStore(
   const stop = async () => server?.stop();
   try {
     const url = server?.url ?? (target as { url: string }).url;
-    const { version, tls } = await whenReachable({ log, signal }, async () => {
+    const { version, tls, durability } = await whenReachable({ log, signal }, async () => {
       if (server !== null || target.migrate === 'auto') {
         const { applied } = await migrateUp(url);
         for (const name of applied) log(`migrated: ${name}`);
@@ -53,7 +55,7 @@ export async function openStore(
     });
     const store = new PostgresStore({ url, poolSize: target.poolSize, durability: target.durability });
     await assertDurable(store);
-    return { store, version, ...describe(target, url, tls), stop };
+    return { store, version, durability, ...describe(target, url, tls), stop };
   } catch (error) {
     await stop();
     throw error;

@@ -19,8 +19,8 @@ const maxWaiting = 20_000;
 interface Item {
   readonly reservation: Reservation;
   readonly id: string;
-  /** On the monotonic clock. */
-  readonly askedAtMs: number;
+  /** On the monotonic clock; null: it found the store idle, and waits for nothing but this process. */
+  readonly queuedAtMs: number | null;
   readonly resolve: (result: ReserveResult) => void;
   /** Callers of the same key that came while this one was undecided. */
   readonly followers: {
@@ -53,7 +53,7 @@ export class Reserver {
 
   /** The server does not answer: reservations are refused at once. */
   get isRefusing(): boolean {
-    return this.#breaker.isOpen;
+    return !this.#breaker.admits;
   }
 
   reserve(reservation: Reservation): Promise<ReserveResult> {
@@ -73,7 +73,8 @@ export class Reserver {
         this.#followers += 1;
         return;
       }
-      const item = { reservation, id, askedAtMs: performance.now(), resolve, followers: [] };
+      const queuedAtMs = this.#batcher.isBusy ? performance.now() : null;
+      const item = { reservation, id, queuedAtMs, resolve, followers: [] };
       this.#undecided.set(id, item);
       this.#batcher.push(item);
     });
@@ -118,7 +119,8 @@ export class Reserver {
     for (const item of items) {
       if (item.reservation.abandoned()) this.#decide(item, { kind: 'abandoned' });
       else if (isRefused) this.#decide(item, notAnswering());
-      else if (nowMs - item.askedAtMs > this.#timeouts.queueMs) this.#decide(item, waitedTooLong());
+      else if (item.queuedAtMs !== null && nowMs - item.queuedAtMs > this.#timeouts.queueMs)
+        this.#decide(item, waitedTooLong());
       else wanted.push(item);
     }
     if (wanted.length === 0) return;
