@@ -14,10 +14,10 @@ const rooms: Readonly<Record<string, Room>> = {
   core: { rooms: [], packages: [], builtins: ['node:crypto'] },
   config: { rooms: ['core', 'errors'], packages: ['zod', 'yaml'] },
   store: { rooms: ['core', 'errors'], packages: [] },
-  'store/postgres': { rooms: ['core', 'store', 'errors'], packages: ['pg'] },
-  upstream: { rooms: ['core', 'errors'], packages: ['undici'] },
+  'store/postgres': { rooms: ['core', 'store', 'errors', 'failpoint'], packages: ['pg'] },
+  upstream: { rooms: ['core', 'errors', 'failpoint'], packages: ['undici'] },
   proxy: {
-    rooms: ['core', 'store', 'upstream', 'events', 'errors'],
+    rooms: ['core', 'store', 'upstream', 'events', 'errors', 'failpoint'],
     packages: ['fastify', '@fastify/http-proxy', 'undici', 'ws'],
   },
   loops: { rooms: ['core', 'store', 'upstream', 'events', 'errors'], packages: [] },
@@ -60,6 +60,7 @@ const rooms: Readonly<Record<string, Room>> = {
   // Types only.
   events: { rooms: ['core', 'store'], packages: [] },
   errors: { rooms: [], packages: [] },
+  failpoint: { rooms: [], packages: [] },
 };
 
 const src = resolve(import.meta.dirname, '../src');

@@ -1,6 +1,7 @@
 import { findKey } from '../core/key.ts';
 import type { ProblemCode } from '../core/problem.ts';
 import { asError } from '../errors.ts';
+import { failpoint } from '../failpoint.ts';
 import { readBody } from './body.ts';
 import { complete, giveUp } from './complete.ts';
 import type { ProxyDeps } from './deps.ts';
@@ -16,6 +17,7 @@ import { waitFor } from './wait.ts';
 export async function handle(deps: ProxyDeps, exchange: Exchange): Promise<void> {
   try {
     await send(exchange, await answer(deps, exchange));
+    failpoint('answer_sent');
   } catch (error) {
     // A fault of ours. Nothing may be claimed about the request: the client's connection is cut.
     exchange.error = asError(error);
@@ -40,6 +42,7 @@ async function answer(deps: ProxyDeps, exchange: Exchange): Promise<Reply> {
   if (read.kind === 'overloaded') return refuse(exchange, 'overloaded');
   if (read.kind === 'incomplete') return refuse(exchange, 'body_incomplete');
   exchange.body = read.body;
+  failpoint('body_complete');
 
   const wanted = claimOf(deps, exchange, { key: found.key, tenant, body: read.body });
   exchange.id = wanted;

@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Ending } from '../core/settle.ts';
 import { asError } from '../errors.ts';
+import { failpoint } from '../failpoint.ts';
 import { type AnswerHead, answered, isBodiless, readHead } from './answer-head.ts';
 import type { AnswerSink, UpstreamCall, UpstreamRequest } from './client.ts';
 import { endingOfFailure, UpstreamFault } from './failure.ts';
@@ -60,6 +61,7 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
     } catch (thrown) {
       this.#fail(asError(thrown));
     }
+    failpoint('queued');
     this.#dispatched = true;
     if (this.#ending !== null) queueMicrotask(() => this.#deliver());
   }
@@ -91,12 +93,14 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
     if (!mayStart || this.#ending !== null)
       throw new UpstreamFault('start_refused', 'the attempt may no longer start');
     this.#controller = controller;
+    failpoint('request_start');
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
     if (this.#ending !== null) return;
     // 102, 103: the final answer follows. 100 never comes here: undici takes it for a fault unless it was asked for.
     if (status > 101 && status < 200) return;
+    failpoint('response_head');
     this.#status = status;
     if (status < 200 || status > 599)
       return this.abort(new UpstreamFault('status_invalid', `upstream answered status ${status}`));
@@ -116,6 +120,7 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#ending !== null) return;
+    failpoint('response_data');
     try {
       // The end may come in this same chunk, and lets go again.
       if (!this.#sink.onData(chunk) && this.#socket !== null && this.#ending === null) hold(this.#socket);
@@ -164,6 +169,7 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
   #finish(ending: Ending): void {
     if (this.#ending !== null) return;
     this.#ending = ending;
+    if (ending.kind === 'answered') failpoint('response_complete');
     clearTimeout(this.#timer);
     // A kept-alive connection goes to the next call; and a queued one need not keep the body until its turn.
     if (this.#socket !== null) letGo(this.#socket);

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { asError, OncegateError } from '../../errors.ts';
+import { failpoint } from '../../failpoint.ts';
 import { type Look, lookAtServer } from './sql/connection.ts';
 import type { Statement } from './sql/statement.ts';
 import { classify, StatementError } from './statement-error.ts';
@@ -99,7 +100,9 @@ export class Pool {
     try {
       const isPlannedAnew = this.#pooled.has(client) || (early !== undefined && looksUp);
       const work = client.query(isPlannedAnew ? query : { ...query, name });
+      failpoint('statement_sent', label);
       const result = await this.#bounded(work, timeoutMs);
+      failpoint('statement_answered', label);
       if (doubt !== null) throw new StatementError('unconfirmed', label, doubt);
       done = this.#isWorn(client, early);
       return result.rows;
