@@ -4,6 +4,7 @@
  *   node scripts/breakages.mjs [part of a rule's name]
  */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -34,32 +35,39 @@ function makeCopy() {
   return dir;
 }
 
-function applyTo(dir, { file, find, replace }) {
-  const path = join(dir, file);
-  const text = readFileSync(path, 'utf8');
-  const broken = text.replace(find, replace);
-  if (broken === text) return false;
-  writeFileSync(path, broken);
-  return true;
+/** `more`: of a breakage that takes more than one edit to be what it is called. */
+function applyTo(dir, { more = [], ...first }) {
+  return [first, ...more].every(({ file, find, replace }) => {
+    const path = join(dir, file);
+    const text = readFileSync(path, 'utf8');
+    const broken = text.replace(find, () => replace);
+    writeFileSync(path, broken);
+    return broken !== text;
+  });
 }
 
-/** The exit code of one test file; a test that hangs is cut, which counts as caught. */
-function run(dir, test) {
-  return new Promise((resolve) => {
-    const child = spawn(process.execPath, ['--import=tsx', test], {
-      cwd: dir,
-      stdio: 'ignore',
-      timeout: 90_000,
-    });
-    child.once('exit', (code, signal) => resolve(code ?? signal));
+/** The first test of a file that goes red, by name; null: none does. One that hangs is cut, which counts as caught. */
+async function firstRed(dir, test) {
+  const child = spawn(process.execPath, ['--import=tsx', test], {
+    cwd: dir,
+    stdio: ['ignore', 'pipe', 'ignore'],
+    timeout: 90_000,
   });
+  let tap = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => (tap += text));
+  const [code] = await once(child, 'close');
+  if (code === 0) return null;
+  const red = /^not ok \d+ - (?<name>.*?)(?: # .*| \{)?$/m.exec(tap)?.groups.name;
+  const begun = [...tap.matchAll(/^# Subtest: (?<name>.*)$/gm)].at(-1)?.groups.name;
+  return red ?? `${begun ?? 'at its start'} (ended with ${code ?? 'a signal'})`;
 }
 
 async function check(breakage) {
   const dir = makeCopy();
   try {
-    if (!applyTo(dir, breakage)) return 'does not apply any more';
-    return (await run(dir, breakage.test)) === 0 ? `not caught by ${breakage.test}` : null;
+    if (!applyTo(dir, breakage)) return { fault: 'does not apply any more' };
+    const red = await firstRed(dir, breakage.test);
+    return red === null ? { fault: `not caught by ${breakage.test}` } : { red };
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
@@ -68,11 +76,13 @@ async function check(breakage) {
 let failed = 0;
 for (const breakage of wanted) {
   const began = Date.now();
-  const fault = await check(breakage);
-  if (fault !== null) failed += 1;
+  const { fault, red } = await check(breakage);
+  if (fault !== undefined) failed += 1;
   const seconds = ((Date.now() - began) / 1000).toFixed(1);
   console.log(
-    `${fault === null ? 'caught' : 'FAILED'}  ${breakage.rule} (${fault ?? breakage.test}, ${seconds} s)`,
+    fault === undefined
+      ? `caught  ${breakage.rule}\n        by ${breakage.test}: ${red} (${seconds} s)`
+      : `FAILED  ${breakage.rule}: ${fault} (${seconds} s)`,
   );
 }
 console.log(`breakages: ${wanted.length - failed} passed, ${failed} failed`);

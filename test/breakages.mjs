@@ -415,4 +415,105 @@ export const breakages = [
     replace: '      draining = true;\n      await Promise.all(loops.map((loop) => loop.stop()));',
     test: 'test/e2e/drain.test.ts',
   },
+  {
+    rule: 'known bad: check, then insert',
+    file: 'src/store/postgres/sql/reserve.ts',
+    find: 'ON CONFLICT (scope, key) DO NOTHING\nRETURNING attempt, epoch',
+    replace:
+      'WHERE NOT EXISTS (SELECT FROM oncegate.record AS seen WHERE seen.scope = item.scope AND seen.key = item.key)\nON CONFLICT (scope, key) DO UPDATE SET attempt = excluded.attempt, epoch = excluded.epoch\nRETURNING attempt, epoch',
+    test: 'test/store/postgres.test.ts',
+  },
+  {
+    rule: 'known bad: one statement inserts and reads, and racers get no row at all',
+    file: 'src/store/postgres/reserver.ts',
+    find: "        lost.set(loser, results[index] ?? { kind: 'unavailable', cause: new Error('the record went away') });",
+    replace:
+      "        lost.set(loser, { kind: 'unavailable', cause: new Error(`no row at all ${String(results[index])}`) });",
+    test: 'test/store/postgres.test.ts',
+  },
+  {
+    rule: 'known bad: a record in progress is taken again after a time',
+    file: 'src/core/record.ts',
+    find: "{ from: 'failed_retryable', to: 'in_progress', by: ['retry'] },",
+    replace:
+      "{ from: 'failed_retryable', to: 'in_progress', by: ['retry'] },\n  { from: 'in_progress', to: 'in_progress', by: ['retry'] },",
+    more: [
+      {
+        file: 'src/store/postgres/sql/reserve.ts',
+        find: "AND (record.state = 'failed_retryable' OR",
+        replace:
+          "AND (record.state = 'failed_retryable' OR record.reserved_at < clock_timestamp() - interval '1 s' OR",
+      },
+      {
+        file: 'src/core/decide.ts',
+        find: "return { kind: 'in_progress', attempt: record.attempt };",
+        replace: "return { kind: 'take_over', previous: record };",
+      },
+    ],
+    test: 'test/e2e/crash.test.ts',
+  },
+  {
+    rule: 'known bad: the lease is looked at when it is queued, not when it starts',
+    file: 'src/proxy/forward.ts',
+    find: 'mayStart: () => !attempt.isOver && deps.lease.mayStart(attempt.instance),',
+    replace: 'mayStart: ((may) => () => may)(!attempt.isOver && deps.lease.mayStart(attempt.instance)),',
+    test: 'test/e2e/suspended.test.ts',
+  },
+  {
+    rule: 'known bad: a timeout frees the key',
+    file: 'src/upstream/failure.ts',
+    find: 'if (!started) return',
+    replace: "if (!started || (error instanceof UpstreamFault && error.code === 'timed_out')) return",
+    test: 'test/e2e/failures.test.ts',
+  },
+  {
+    rule: 'known bad: a completion does not ask whose the record is',
+    file: 'src/store/postgres/sql/settle.ts',
+    find: '  AND record.attempt = item.attempt::uuid\n',
+    replace: '',
+    test: 'test/store/postgres.test.ts',
+  },
+  {
+    rule: 'known bad: an answer that comes after a release is thrown away',
+    file: 'src/core/record.ts',
+    find: "  { from: 'failed_retryable', to: 'completed', by: ['attempt'] },\n",
+    replace: '',
+    test: 'test/store/postgres.test.ts',
+  },
+  {
+    rule: 'known bad: the reaper goes by the time of creation',
+    file: 'src/store/postgres/sql/loops.ts',
+    find: 'WHERE record.retain_until <= statement_timestamp()\nORDER BY record.retain_until',
+    replace: 'WHERE record.reserved_at <= statement_timestamp()\nORDER BY record.reserved_at',
+    more: [
+      {
+        file: 'src/store/postgres/sql/loops.ts',
+        find: "  AND record.state IN ('completed', 'failed_retryable')\n  AND record.retain_until <= clock_timestamp()\nRETURNING",
+        replace: '  AND record.reserved_at <= clock_timestamp()\nRETURNING',
+      },
+    ],
+    test: 'test/store/postgres.test.ts',
+  },
+  {
+    rule: 'known bad: the endpoint is the route, not the path',
+    file: 'src/proxy/identify.ts',
+    find: 'scopeAt({ tenant, method, path }',
+    replace: 'scopeAt({ tenant, method, path: policy.route }',
+    test: 'test/e2e/guarded.test.ts',
+  },
+  {
+    rule: 'known bad: undici retries',
+    file: 'src/upstream/client.ts',
+    find: 'else call.dispatch(this.#pool);',
+    replace:
+      "else call.dispatch(this.#pool.compose(interceptors.retry({ methods: ['POST'], minTimeout: 1, statusCodes: [500, 502, 503] })));",
+    more: [
+      {
+        file: 'src/upstream/client.ts',
+        find: "Pool } from 'undici'",
+        replace: "Pool, interceptors } from 'undici'",
+      },
+    ],
+    test: 'test/e2e/failures.test.ts',
+  },
 ];
