@@ -397,8 +397,15 @@ export const breakages = [
   {
     rule: 'a slow process is not taken for a slow store',
     file: 'src/store/postgres/reserver.ts',
-    find: 'const queuedAtMs = this.#batcher.isBusy ? performance.now() : null;',
+    find: 'const queuedAtMs = this.#batcher.busyMs;',
     replace: 'const queuedAtMs = performance.now();',
+    more: [
+      {
+        file: 'src/store/postgres/reserver.ts',
+        find: 'const nowMs = this.#batcher.busyMs;',
+        replace: 'const nowMs = performance.now();',
+      },
+    ],
     test: 'test/store/postgres.test.ts',
   },
   {

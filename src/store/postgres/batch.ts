@@ -18,6 +18,8 @@ export class Batcher<Item> {
   #waiting: Item[] = [];
   #running = 0;
   #scheduled = false;
+  #busyMs = 0;
+  #busySinceMs = 0;
 
   constructor(options: BatchOptions<Item>) {
     this.#options = options;
@@ -27,14 +29,14 @@ export class Batcher<Item> {
     return this.#waiting.length;
   }
 
-  /** What is pushed now waits for a statement under way. */
-  get isBusy(): boolean {
-    return this.#running >= this.#options.slots;
+  /** Milliseconds in which statements were under way, ever. By how much it grows an item has waited for the store, not for us. */
+  get busyMs(): number {
+    return this.#running === 0 ? this.#busyMs : this.#busyMs + performance.now() - this.#busySinceMs;
   }
 
   push(item: Item): void {
     this.#waiting.push(item);
-    if (this.#scheduled || this.isBusy) return;
+    if (this.#scheduled || this.#running >= this.#options.slots) return;
     this.#scheduled = true;
     setImmediate(this.#leave);
   }
@@ -42,6 +44,7 @@ export class Batcher<Item> {
   readonly #leave = (): void => {
     this.#scheduled = false;
     while (this.#running < this.#options.slots && this.#waiting.length > 0) {
+      if (this.#running === 0) this.#busySinceMs = performance.now();
       this.#running += 1;
       void this.#options.run(this.#take()).then(this.#done);
     }
@@ -49,6 +52,7 @@ export class Batcher<Item> {
 
   readonly #done = (): void => {
     this.#running -= 1;
+    if (this.#running === 0) this.#busyMs += performance.now() - this.#busySinceMs;
     this.#leave();
   };
 

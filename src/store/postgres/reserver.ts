@@ -19,8 +19,8 @@ const maxWaiting = 20_000;
 interface Item {
   readonly reservation: Reservation;
   readonly id: string;
-  /** On the monotonic clock; null: it found the store idle, and waits for nothing but this process. */
-  readonly queuedAtMs: number | null;
+  /** By `busyMs` of the batcher: a slow process must not be taken for a slow store. */
+  readonly queuedAtMs: number;
   readonly resolve: (result: ReserveResult) => void;
   /** Callers of the same key that came while this one was undecided. */
   readonly followers: {
@@ -73,7 +73,7 @@ export class Reserver {
         this.#followers += 1;
         return;
       }
-      const queuedAtMs = this.#batcher.isBusy ? performance.now() : null;
+      const queuedAtMs = this.#batcher.busyMs;
       const item = { reservation, id, queuedAtMs, resolve, followers: [] };
       this.#undecided.set(id, item);
       this.#batcher.push(item);
@@ -113,14 +113,13 @@ export class Reserver {
 
   async #run(items: readonly Item[]): Promise<void> {
     const wanted: Item[] = [];
-    const nowMs = performance.now();
+    const nowMs = this.#batcher.busyMs;
     // It opened while they stood in the queue.
     const isRefused = !this.#breaker.admits;
     for (const item of items) {
       if (item.reservation.abandoned()) this.#decide(item, { kind: 'abandoned' });
       else if (isRefused) this.#decide(item, notAnswering());
-      else if (item.queuedAtMs !== null && nowMs - item.queuedAtMs > this.#timeouts.queueMs)
-        this.#decide(item, waitedTooLong());
+      else if (nowMs - item.queuedAtMs > this.#timeouts.queueMs) this.#decide(item, waitedTooLong());
       else wanted.push(item);
     }
     if (wanted.length === 0) return;

@@ -1,0 +1,103 @@
+import { renewalsPerLease, renewOnce } from '../../src/loops/lease-keeper.ts';
+import { Loop } from '../../src/loops/loop.ts';
+import { reapOnce } from '../../src/loops/reaper.ts';
+import { Sweeper } from '../../src/loops/sweeper.ts';
+import { Attempts } from '../../src/proxy/attempts.ts';
+import { Budget } from '../../src/proxy/budget.ts';
+import type { ProxyDeps } from '../../src/proxy/deps.ts';
+import { Exchange } from '../../src/proxy/exchange.ts';
+import { handle } from '../../src/proxy/handle.ts';
+import { Waiters } from '../../src/proxy/waiters.ts';
+import { Lease } from '../../src/store/lease.ts';
+import type { UpstreamClient } from '../../src/upstream/client.ts';
+import type { Owner } from './clockwork.ts';
+import { SimStore } from './sim-store.ts';
+import { SimUpstreamClient } from './sim-upstream.ts';
+import { SimWire } from './sim-wire.ts';
+import type { Connection } from './sockets.ts';
+import { sweepMs, type World } from './world.ts';
+
+const identity: ProxyDeps['identity'] = {
+  keySources: ['idempotency-key'],
+  keyLimits: { minLength: 0, maxLength: 255 },
+  tenantHeader: 'x-tenant',
+  scopeParts: ['tenant', 'endpoint'],
+};
+
+const heldBytes = 1_000_000;
+const retryMs = 1_000;
+const reapMs = 20_000;
+
+/** One process: all that src/main.ts puts together for guarded requests, but for the sockets. */
+export class Sidecar implements Owner {
+  readonly name: string;
+  readonly wire: SimWire;
+  readonly deps: ProxyDeps;
+  readonly #world: World;
+  readonly connections = new Set<Connection>();
+  isDead = false;
+  pausedUntilMs = 0;
+  monotonicMs: number;
+  wallMs: number;
+
+  constructor(world: World, name: string) {
+    const { choices, policy } = world;
+    this.name = name;
+    this.#world = world;
+    this.monotonicMs = choices.between(0, 1_000_000);
+    this.wallMs = choices.between(0, 100_000);
+    this.wire = new SimWire(world, this);
+    const store = new SimStore(this.wire);
+    const client = new SimUpstreamClient(world, this) as unknown as UpstreamClient;
+    this.deps = {
+      identity,
+      policies: { defaults: policy, all: [policy], policyFor: () => policy },
+      store,
+      lease: new Lease(store, world.settings.leaseMs),
+      attempts: new Attempts(),
+      waiters: new Waiters(store),
+      budget: new Budget(heldBytes),
+      clientFor: () => client,
+    };
+  }
+
+  start(): void {
+    const { store, lease, attempts } = this.deps;
+    const { choices, settings } = this.#world;
+    const { leaseMs } = settings;
+    const sweeper = new Sweeper({ store, lease, attempts, leaseMs, nowMs: () => performance.now() });
+    const renewMs = leaseMs / renewalsPerLease;
+    let opened = 0;
+    const renew = async () => {
+      const counts = await renewOnce({ lease });
+      if (counts['opened'] === 1) opened += 1;
+      if (opened > 1 && counts['opened'] === 1) this.#world.saw('lapsed lease');
+      return counts;
+    };
+    const loops = [
+      { name: 'lease', everyMs: renewMs, firstMs: 1, retryMs: Math.min(retryMs, renewMs), runOnce: renew },
+      {
+        name: 'sweeper',
+        everyMs: sweepMs,
+        firstMs: choices.between(100, sweepMs),
+        retryMs,
+        runOnce: (signal: AbortSignal) => sweeper.runOnce(signal),
+      },
+      {
+        name: 'reaper',
+        everyMs: reapMs,
+        firstMs: choices.between(100, reapMs),
+        retryMs,
+        runOnce: () => reapOnce({ store }),
+      },
+    ];
+    for (const options of loops) new Loop(options).start();
+  }
+
+  /** A request has come in. */
+  take(connection: Connection, requestId: string): void {
+    const { policy } = this.#world;
+    const { req, res } = connection;
+    void handle(this.deps, new Exchange(req, res, { policy, requestId, budget: this.deps.budget }));
+  }
+}

@@ -1,0 +1,194 @@
+import { idOf, type RecordId, type State, sourcesOf } from '../../src/core/record.ts';
+import { type Row, readColumns, unanswered } from './sim-row.ts';
+import type { SimRows, SimServer } from './sim-server.ts';
+import { SqlError } from './sql-error.ts';
+import { arrayOf } from './wire-arrays.ts';
+
+export type Run = (server: SimServer, values: readonly unknown[]) => SimRows;
+
+const maxKeyBytes = 255;
+
+type Item = RecordId & { readonly attempt: string } & Readonly<Record<string, unknown>>;
+
+/** One object per item of a batch, from arrays of columns. */
+function items(values: readonly unknown[], names: readonly string[]): Item[] {
+  const columns = names.map((_, index) => arrayOf<unknown>(values[index]));
+  return (columns[0] as unknown[]).map((_, at) => {
+    const item: Record<string, unknown> = {};
+    names.forEach((name, index) => {
+      item[name] = columns[index]?.[at];
+    });
+    return item as Item;
+  });
+}
+
+/** The items whose row is there and held by their attempt. */
+function heldItems(server: SimServer, values: readonly unknown[], names: readonly string[]) {
+  return items(values, ['scope', 'key', 'attempt', ...names]).flatMap((item) => {
+    const row = server.rowAt(item);
+    return row !== undefined && row.attempt === item.attempt ? [{ row, item }] : [];
+  });
+}
+
+const reservationColumns = [
+  'scope',
+  'key',
+  'attempt',
+  'instance',
+  'hadCredentials',
+  'digest',
+  'raw',
+  'rule',
+  'deadlineMs',
+  'tenant',
+  'method',
+  'path',
+  'requestId',
+  'marks',
+];
+
+function reserve(server: SimServer, values: readonly unknown[]): SimRows {
+  const all = items(values, reservationColumns);
+  if (all.some(({ key }) => key.length > maxKeyBytes)) throw new SqlError('23514', 'key too long');
+  return all.flatMap(({ marks, deadlineMs, ...item }) => {
+    const id = idOf(item);
+    if (server.rows.has(id)) return [];
+    const epoch = server.nextEpoch();
+    const times = { deadlineMs: server.nowMs + (deadlineMs as number), reservedMs: server.nowMs };
+    const dispatched = marks ? false : null;
+    const row: Row = {
+      ...(item as unknown as Row),
+      id,
+      epoch,
+      ...times,
+      dispatched,
+      ...unanswered,
+      state: 'in_progress',
+    };
+    server.put(id, row, 'reserve');
+    return [[row.attempt, String(epoch)]];
+  });
+}
+
+function takeOver(server: SimServer, values: readonly unknown[]): SimRows {
+  const [scope, key, attempt, epoch, state, ...next] = values as [
+    Buffer,
+    string,
+    string,
+    string,
+    State,
+    ...unknown[],
+  ];
+  const row = server.rowAt({ scope, key });
+  if (row === undefined || row.attempt !== attempt || String(row.epoch) !== epoch || row.state !== state)
+    return [];
+  if (!sourcesOf('in_progress', 'retry').includes(state)) return [];
+  const isExpired = row.retainUntilMs !== null && row.retainUntilMs <= server.nowMs;
+  if (state !== 'failed_retryable' && !isExpired) return [];
+  server.mustBeFree(row.id);
+  const [
+    by,
+    instance,
+    hadCredentials,
+    digest,
+    raw,
+    rule,
+    deadlineMs,
+    tenant,
+    method,
+    path,
+    requestId,
+    marks,
+  ] = next;
+  const identity = {
+    attempt: by,
+    instance,
+    hadCredentials,
+    digest,
+    raw,
+    rule,
+    tenant,
+    method,
+    path,
+    requestId,
+  };
+  const after = {
+    ...row,
+    ...identity,
+    ...unanswered,
+    epoch: server.nextEpoch(),
+    state: 'in_progress',
+    deadlineMs: server.nowMs + (deadlineMs as number),
+    reservedMs: server.nowMs,
+    dispatched: marks === true ? false : null,
+  } as Row;
+  server.put(row.id, after, 'take_over');
+  return [[String(after.epoch)]];
+}
+
+function confirm(server: SimServer, values: readonly unknown[]): SimRows {
+  const found = heldItems(server, values, ['state']).filter(({ row, item }) => row.state === item['state']);
+  for (const { row } of found) server.mustBeFree(row.id);
+  if (found.length > 0) server.touch();
+  return found.map(({ row }) => [row.attempt, String(row.epoch), row.retainUntilMs]);
+}
+
+function markDispatched(server: SimServer, values: readonly unknown[]): SimRows {
+  const found = heldItems(server, values, []).filter(
+    ({ row }) => row.state === 'in_progress' && row.dispatched === false,
+  );
+  for (const { row } of found) server.mustBeFree(row.id);
+  for (const { row } of found) server.put(row.id, { ...row, dispatched: true }, 'mark_dispatched');
+  return found.map(({ row }) => [row.attempt]);
+}
+
+const settlementColumns = ['state', 'status', 'headers', 'body', 'closeFramed', 'error', 'retentionMs'];
+
+function settle(server: SimServer, values: readonly unknown[]): SimRows {
+  const found = heldItems(server, values, settlementColumns).filter(({ row, item }) =>
+    sourcesOf(item['state'] as State, 'attempt').includes(row.state),
+  );
+  for (const { row } of found) server.mustBeFree(row.id);
+  return found.map(({ row, item }) => {
+    const { state, status, headers, body, closeFramed } = item;
+    const retentionMs = item['retentionMs'] as number | null;
+    const answer = { state, status, headers, body, closeFramed } as Pick<
+      Row,
+      'state' | 'status' | 'headers' | 'body' | 'closeFramed'
+    >;
+    const completedMs = state === 'completed' ? server.nowMs : null;
+    const retainUntilMs = retentionMs === null ? null : server.nowMs + retentionMs;
+    server.put(row.id, { ...row, ...answer, dispatched: null, completedMs, retainUntilMs }, 'settle');
+    return [row.attempt, retainUntilMs];
+  });
+}
+
+function read(server: SimServer, values: readonly unknown[]): SimRows {
+  const { nowMs, hasStandby } = server;
+  const [scope, key] = values;
+  if (typeof key === 'string') {
+    const row = server.rowAt({ scope: scope as Buffer, key });
+    return row === undefined ? [] : [readColumns(row, { nowMs, hasStandby, whole: true })];
+  }
+  return items(values, ['scope', 'key']).flatMap((id) => {
+    const row = server.rowAt(id);
+    return row === undefined ? [] : [readColumns(row, { nowMs, hasStandby, whole: false })];
+  });
+}
+
+/** By label: those that requests make. */
+export const statements: Record<string, Run> = {
+  reserve,
+  take_over: takeOver,
+  confirm,
+  mark_dispatched: markDispatched,
+  settle,
+  read,
+  acknowledge: () => [[null]],
+  check: () => [[1]],
+  keep_late_answer(server, values) {
+    const [, , attempt] = values as [Buffer, string, string];
+    server.keepLateAnswer(attempt);
+    return [];
+  },
+};

@@ -1,0 +1,156 @@
+import type { Dispatcher } from 'undici';
+import { Call, type CallOwner } from '../../src/upstream/call.ts';
+import type { AnswerSink, UpstreamCall, UpstreamRequest } from '../../src/upstream/client.ts';
+import { drawAnswer, type PlannedAnswer } from './planned-answer.ts';
+import type { Sidecar } from './sidecar.ts';
+import { drawDelayMs, type World } from './world.ts';
+
+type Handler = Required<Dispatcher.DispatchHandler>;
+
+/** What becomes of one request on its way to the upstream and back. */
+type Course =
+  | 'answered'
+  /** It runs, and nothing is ever heard of it. */
+  | 'hangs'
+  | 'cut_before_head'
+  | 'cut_after_head'
+  /** Sent, and lost before it ran. */
+  | 'not_received'
+  /** No connection: request-start never happens. */
+  | 'unreachable';
+
+const troubles = [
+  [3, 'hangs'],
+  [3, 'cut_before_head'],
+  [2, 'cut_after_head'],
+  [1, 'not_received'],
+  [2, 'unreachable'],
+] as const satisfies readonly (readonly [number, Course])[];
+
+/** The upstream seen from one sidecar: the real Call, and in place of undici's pool a connection that the schedule rules. */
+export class SimUpstreamClient implements CallOwner {
+  readonly #world: World;
+  readonly #sidecar: Sidecar;
+
+  constructor(world: World, sidecar: Sidecar) {
+    this.#world = world;
+    this.#sidecar = sidecar;
+  }
+
+  dispatch(request: UpstreamRequest, sink: AnswerSink): UpstreamCall {
+    const { method, path, headers, body } = request;
+    const call = new Call(this, request, sink, { method, path, headers: headers as string[], body });
+    const pool = { dispatch: (_: unknown, handler: Handler) => this.#queue(request, handler) };
+    call.dispatch(pool as unknown as Dispatcher);
+    return call;
+  }
+
+  ended(): void {}
+
+  sinkFailed(error: Error): void {
+    this.#world.ledger.fault(`a sink failed: ${error.message}`);
+  }
+
+  #queue(request: UpstreamRequest, handler: Handler): void {
+    const { choices, clock, settings } = this.#world;
+    const isHarmed = choices.chance(settings.upstreamTrouble) && !choices.isCalm;
+    const course: Course = isHarmed ? choices.weighted(troubles) : 'answered';
+    if (course === 'unreachable') {
+      const refuse = () => handler.onResponseError(undefined as never, new Error('ECONNREFUSED'));
+      clock.after(drawDelayMs(choices), this.#sidecar, 'upstream unreachable', refuse);
+      return;
+    }
+    const start = () => new Passage(this.#world, this.#sidecar, request, handler).start(course);
+    // A free connection starts it before dispatch returns; else it stands in the queue.
+    const isQueued = choices.chance(0.3);
+    if (!isQueued) return start();
+    const isLong = choices.chance(settings.upstreamTrouble / 2) && !choices.isCalm;
+    const queuedMs = isLong ? choices.between(2_000, 40_000) : drawDelayMs(choices);
+    clock.after(queuedMs, this.#sidecar, 'request-start', start);
+  }
+}
+
+/** One request on a connection. */
+class Passage {
+  readonly #world: World;
+  readonly #sidecar: Sidecar;
+  readonly #request: UpstreamRequest;
+  readonly #handler: Handler;
+  readonly #attempt: string;
+  #isOver = false;
+  readonly #controller = {
+    rawHeaders: [] as Buffer[],
+    abort: (reason: Error) => this.#fail(reason),
+  } as unknown as Dispatcher.DispatchController & { rawHeaders: Buffer[] };
+
+  constructor(world: World, sidecar: Sidecar, request: UpstreamRequest, handler: Handler) {
+    this.#world = world;
+    this.#sidecar = sidecar;
+    this.#request = request;
+    this.#handler = handler;
+    this.#attempt = valueOf(request.headers, 'oncegate-attempt');
+  }
+
+  start(course: Course): void {
+    const { choices, ledger, saw } = this.#world;
+    try {
+      this.#handler.onRequestStart(this.#controller, {});
+    } catch (error) {
+      // As undici does: nothing is written.
+      saw('start refused');
+      return this.#fail(error as Error);
+    }
+    const epoch = Number(valueOf(this.#request.headers, 'oncegate-epoch'));
+    ledger.sent({
+      attempt: this.#attempt,
+      epoch,
+      body: this.#request.body.toString(),
+      sidecar: this.#sidecar,
+    });
+    if (course === 'not_received') return this.#later('reset', () => this.#fail(new Error('ECONNRESET')));
+    const answer = drawAnswer(this.#world, this.#request);
+    this.#world.clock.after(drawDelayMs(choices), null, 'upstream runs', () => {
+      if (course !== 'hangs') this.#later('head', () => this.#answer(course, answer));
+    });
+  }
+
+  #answer(course: Course, answer: PlannedAnswer): void {
+    if (course === 'cut_before_head') return this.#fail(new Error('ECONNRESET'));
+    if (this.#isOver) return;
+    const { ledger } = this.#world;
+    this.#controller.rawHeaders = answer.headers.map((one) => Buffer.from(one));
+    ledger.head(this.#attempt, answer);
+    this.#handler.onResponseStart(this.#controller, answer.status, {});
+    this.#pieces(course, answer.pieces);
+  }
+
+  #pieces(course: Course, [piece, ...rest]: readonly string[]): void {
+    const isLast = rest.length === 0;
+    if (this.#isOver) return;
+    if (isLast && course === 'cut_after_head') return this.#fail(new Error('ECONNRESET'));
+    this.#world.ledger.data(this.#attempt, piece as string);
+    this.#handler.onResponseData(this.#controller, Buffer.from(piece as string));
+    if (!isLast) return this.#later('more', () => this.#pieces(course, rest));
+    this.#isOver = true;
+    this.#world.ledger.whole(this.#attempt);
+    this.#handler.onResponseEnd(this.#controller, {});
+  }
+
+  #later(what: string, run: () => void): void {
+    const { choices, clock, settings } = this.#world;
+    const isSlow = choices.chance(settings.upstreamTrouble / 4) && !choices.isCalm;
+    const afterMs = isSlow ? choices.between(3_000, 12_000) : drawDelayMs(choices);
+    clock.after(afterMs, this.#sidecar, `upstream: ${what}`, run);
+  }
+
+  #fail(reason: Error): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#handler.onResponseError(this.#controller, reason);
+  }
+}
+
+function valueOf(flat: readonly string[], name: string): string {
+  const at = flat.findIndex((one, index) => index % 2 === 0 && one.toLowerCase() === name);
+  return flat[at + 1] as string;
+}
