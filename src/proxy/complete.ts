@@ -4,6 +4,7 @@ import { type Outcome, settle } from '../core/settle.ts';
 import { OncegateError } from '../errors.ts';
 import { answerRefused } from '../events.ts';
 import type { SettleResult } from '../store/store.ts';
+import { UpstreamFault } from '../upstream/failure.ts';
 import type { Attempt } from './attempts.ts';
 import type { Captured } from './capture.ts';
 import type { ProxyDeps } from './deps.ts';
@@ -181,11 +182,11 @@ function conclusionOf(
   return { first, others };
 }
 
-/** The store, where it could not be marked as sent; else the upstream. */
+/** The store, where it could not be marked as sent or the lease was over when its turn came; else the upstream. */
 function whyNotStarted(error: Error): 'store_unavailable' | 'upstream_unreachable' {
-  return error instanceof OncegateError && error.code === 'store_unavailable'
-    ? 'store_unavailable'
-    : 'upstream_unreachable';
+  const isOfStore = error instanceof OncegateError && error.code === 'store_unavailable';
+  const isRefused = error instanceof UpstreamFault && error.code === 'start_refused';
+  return isOfStore || isRefused ? 'store_unavailable' : 'upstream_unreachable';
 }
 
 function notKept(outcome: Outcome): Reply {

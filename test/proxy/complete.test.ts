@@ -9,6 +9,7 @@ import type { Exchange } from '../../src/proxy/exchange.ts';
 import type { Forwarded } from '../../src/proxy/forward.ts';
 import type { Claim } from '../../src/proxy/reserve.ts';
 import type { Completion, LateAnswer, Reservation } from '../../src/store/store.ts';
+import { UpstreamFault } from '../../src/upstream/failure.ts';
 import { query } from '../helpers/postgres.ts';
 import { postgresHarness } from '../store/postgres-harness.ts';
 import {
@@ -65,6 +66,30 @@ t.test('settled: the client gets the answer, and the attempt is no longer known'
   t.match(others(), { kind: 'answer', status: 201, idempotency: 'replayed', headers: ['X-A', '1'] });
   t.equal(attempts.isKnown(attempt.id), false);
   t.equal((await recordAt(store, wanted)).state, 'completed');
+});
+
+t.test('never sent: released, and the client is told whose fault it was', async (t) => {
+  const cases = [
+    [new UpstreamFault('start_refused', 'the lease was over when its turn came'), 'store_unavailable'],
+    [new Error('ECONNREFUSED'), 'upstream_unreachable'],
+    [new UpstreamFault('timed_out', 'no connection became free'), 'upstream_unreachable'],
+  ] as const;
+  for (const [error, code] of cases) {
+    const { deps, attempt, exchange, wanted, store } = await scene(t);
+    const captured = {
+      kind: 'whole',
+      ending: { kind: 'not_started', error },
+      head: null,
+      body: Buffer.alloc(0),
+    } as const;
+    const { first } = await complete(deps, exchange, {
+      wanted,
+      attempt,
+      forwarded: { ...answered, captured },
+    });
+    t.match(first, { kind: 'problem', code });
+    t.equal((await recordAt(store, wanted)).state, 'failed_retryable');
+  }
 });
 
 t.test('a settlement that the store never took: the attempt stays known, for its request ran', async (t) => {
