@@ -5,7 +5,7 @@ const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta
 
 /** A claim, a file, the name of a test in it. */
 const rows = [...read('docs/verification.md').matchAll(/^\| (.+?) \| (test\/\S+) \| (.+?) \|$/gm)].map(
-  ([, claim, file, name]) => ({ claim, file: file as string, name: name as string }),
+  ([, claim, file, name]) => ({ claim: claim as string, file: file as string, name: name as string }),
 );
 
 t.ok(rows.length > 50, 'the tables are read');
