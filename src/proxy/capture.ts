@@ -62,7 +62,8 @@ export class Capture implements AnswerSink {
 
   onData(chunk: Buffer): boolean {
     if (this.#discarding) return true;
-    if (this.#res !== null) return this.#pass(this.#res, chunk);
+    // What came before it goes first.
+    if (this.#res !== null && this.#chunks.length === 0) return this.#pass(this.#res, chunk);
     this.#chunks.push(chunk);
     this.#size += chunk.length;
     this.#hold(chunk.length);
@@ -82,7 +83,9 @@ export class Capture implements AnswerSink {
       this.#resolve({ kind: 'whole', ending, head: this.#head, body });
       return;
     }
-    if (this.#res !== null) this.#finish(this.#res, ending);
+    // One that was cut will never be whole: nobody need wait for the rest of it.
+    const isNext = this.#chunks.length === 0 || ending.kind !== 'answered';
+    if (this.#res !== null && isNext) this.#finish(this.#res, ending);
   }
 
   /** With the upstream's own length, to which it is held: only that shows an HTTP/1.0 client a cut answer as cut. */
@@ -101,13 +104,9 @@ export class Capture implements AnswerSink {
       this.#streamed = resolve;
       this.#res = res;
       res.once('close', () => this.discard());
-      res.on('drain', () => this.#flowAgain());
+      res.on('drain', () => this.#flow(res));
       res.writeHead(this.#head?.status ?? 502, headers);
-      let flowing = true;
-      for (const chunk of this.#chunks.splice(0)) flowing = res.write(chunk);
-      if (this.#ending !== null) this.#finish(res, this.#ending);
-      else if (flowing) this.#call?.resume();
-      else this.#watch(res);
+      this.#flow(res);
     });
   }
 
@@ -126,9 +125,13 @@ export class Capture implements AnswerSink {
     return flowing;
   }
 
-  #flowAgain(): void {
+  /** What was held goes piece by piece: written at once, a client that takes it slowly would seem to take nothing. */
+  #flow(res: ServerResponse): void {
     this.#unwatch();
-    this.#call?.resume();
+    for (let chunk = this.#chunks.shift(); chunk !== undefined; chunk = this.#chunks.shift())
+      if (!res.write(chunk)) return this.#watch(res);
+    if (this.#ending !== null) this.#finish(res, this.#ending);
+    else this.#call?.resume();
   }
 
   #finish(res: ServerResponse, ending: Ending): void {
