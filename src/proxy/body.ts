@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { Pieces } from './pieces.ts';
 
 export type BodyResult =
   | { readonly kind: 'body'; readonly body: Buffer }
@@ -23,14 +24,13 @@ export function readBody(
   // Also without a byte to come: its answer will need room.
   if (!memory.tryHold(0)) return Promise.resolve({ kind: 'overloaded' });
   return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
+    const pieces = new Pieces();
     // Nothing of this may outlive the body: a listener that stayed would keep it in memory as long as the request.
     const finish = (result: BodyResult) => {
       clearTimeout(timer);
       req.off('data', onData).off('end', onEnd).off('close', onCut).off('error', onCut);
       req.on('error', ignore);
-      chunks.length = 0;
+      pieces.clear();
       resolve(result);
     };
     const stop = (kind: 'too_large' | 'overloaded') => {
@@ -38,16 +38,11 @@ export function readBody(
       finish({ kind });
     };
     const onData = (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > limitBytes) stop('too_large');
-      else if (memory.tryHold(chunk.length)) chunks.push(chunk);
+      if (pieces.bytes + chunk.length > limitBytes) stop('too_large');
+      else if (memory.tryHold(chunk.length)) pieces.add(chunk);
       else stop('overloaded');
     };
-    const onEnd = () =>
-      finish({
-        kind: 'body',
-        body: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size),
-      });
+    const onEnd = () => finish({ kind: 'body', body: pieces.whole() });
     const onCut = () => finish({ kind: 'incomplete' });
     const timer = setTimeout(onCut, bodyTimeoutMs);
     req.on('data', onData).once('end', onEnd).once('close', onCut).once('error', onCut);

@@ -3,6 +3,7 @@ import { clientHeaders } from '../core/response.ts';
 import type { Ending } from '../core/settle.ts';
 import { type AnswerHead, answered } from '../upstream/answer-head.ts';
 import type { AnswerSink, UpstreamCall } from '../upstream/client.ts';
+import { Pieces } from './pieces.ts';
 
 /** How the one dispatch ended, as far as the record is concerned. */
 export type Captured =
@@ -30,8 +31,7 @@ export class Capture implements AnswerSink {
   readonly captured: Promise<Captured>;
   #call: UpstreamCall | null = null;
   #head: AnswerHead | null = null;
-  #chunks: Buffer[] = [];
-  #size = 0;
+  readonly #pieces = new Pieces();
   #large = false;
   #ending: Ending | null = null;
   #res: ServerResponse | null = null;
@@ -62,11 +62,11 @@ export class Capture implements AnswerSink {
 
   onData(chunk: Buffer): boolean {
     if (this.#discarding) return true;
-    if (this.#res !== null) return this.#pass(this.#res, chunk);
-    this.#chunks.push(chunk);
-    this.#size += chunk.length;
+    // What came before it goes first.
+    if (this.#res !== null && this.#pieces.isEmpty) return this.#pass(this.#res, chunk);
+    this.#pieces.add(chunk);
     this.#hold(chunk.length);
-    if (this.#size <= this.#limitBytes || this.#head === null) return true;
+    if (this.#pieces.bytes <= this.#limitBytes || this.#head === null) return true;
     if (!this.#large) {
       this.#large = true;
       this.#resolve({ kind: 'large', ending: answered(this.#head), head: this.#head });
@@ -77,12 +77,12 @@ export class Capture implements AnswerSink {
   onEnd(ending: Ending): void {
     this.#ending = ending;
     if (!this.#large) {
-      const body =
-        this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks, this.#size);
-      this.#resolve({ kind: 'whole', ending, head: this.#head, body });
+      this.#resolve({ kind: 'whole', ending, head: this.#head, body: this.#pieces.whole() });
       return;
     }
-    if (this.#res !== null) this.#finish(this.#res, ending);
+    // One that was cut will never be whole: nobody need wait for the rest of it.
+    const isNext = this.#pieces.isEmpty || ending.kind !== 'answered';
+    if (this.#res !== null && isNext) this.#finish(this.#res, ending);
   }
 
   /** With the upstream's own length, to which it is held: only that shows an HTTP/1.0 client a cut answer as cut. */
@@ -101,20 +101,16 @@ export class Capture implements AnswerSink {
       this.#streamed = resolve;
       this.#res = res;
       res.once('close', () => this.discard());
-      res.on('drain', () => this.#flowAgain());
+      res.on('drain', () => this.#flow(res));
       res.writeHead(this.#head?.status ?? 502, headers);
-      let flowing = true;
-      for (const chunk of this.#chunks.splice(0)) flowing = res.write(chunk);
-      if (this.#ending !== null) this.#finish(res, this.#ending);
-      else if (flowing) this.#call?.resume();
-      else this.#watch(res);
+      this.#flow(res);
     });
   }
 
   /** The rest is read and thrown away: the upstream must not be held up by a client. */
   discard(): void {
     this.#discarding = true;
-    this.#chunks = [];
+    this.#pieces.clear();
     this.#unwatch();
     this.#streamed?.();
     this.#call?.resume();
@@ -126,9 +122,13 @@ export class Capture implements AnswerSink {
     return flowing;
   }
 
-  #flowAgain(): void {
+  /** What was held goes piece by piece: written at once, a client that takes it slowly would seem to take nothing. */
+  #flow(res: ServerResponse): void {
     this.#unwatch();
-    this.#call?.resume();
+    for (let piece = this.#pieces.shift(); piece !== undefined; piece = this.#pieces.shift())
+      if (!res.write(piece)) return this.#watch(res);
+    if (this.#ending !== null) this.#finish(res, this.#ending);
+    else this.#call?.resume();
   }
 
   #finish(res: ServerResponse, ending: Ending): void {

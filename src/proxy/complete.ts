@@ -49,10 +49,13 @@ export async function complete(
   return both(afterRefusal(exchange, wanted, result));
 }
 
-/** What was never sent proves nothing; all else may have run beside the attempt that has the key, and somebody must look. */
-async function keepEvidence(deps: ProxyDeps, exchange: Exchange, settling: Settling): Promise<void> {
+/**
+ * What was never sent proves nothing; all else may have run beside the attempt that has the key, and somebody must look.
+ * false: none is kept.
+ */
+async function keepEvidence(deps: ProxyDeps, exchange: Exchange, settling: Settling): Promise<boolean> {
   const { wanted, attempt, captured, outcome } = settling;
-  if (captured.ending.kind === 'not_started') return;
+  if (captured.ending.kind === 'not_started') return true;
   const status = captured.head?.status ?? null;
   const late = { attempt: attempt.id, requestId: exchange.requestId, status, outcome };
   const headers = captured.head === null ? null : encodeStored(clientHeaders(captured.head.headers));
@@ -64,6 +67,7 @@ async function keepEvidence(deps: ProxyDeps, exchange: Exchange, settling: Settl
     () => false,
   );
   answerRefused.publish({ id: wanted, ...late, kept });
+  return kept;
 }
 
 /** A fault of ours after the key was reserved: the record becomes unknown, whatever had happened. */
@@ -113,7 +117,11 @@ async function settleAndClose(
   settling: Settling,
 ): Promise<SettleResult> {
   const result = await write(deps, exchange, settling);
-  if (result.kind === 'refused') await keepEvidence(deps, exchange, settling);
+  const { attempts } = deps;
+  // Without an acknowledged write after it, what we were refused by may be lost in a failover: its record would be in progress
+  // again, and must not look never sent.
+  if (result.kind === 'refused' && !(await keepEvidence(deps, exchange, settling)))
+    attempts.leaveUnsettled(settling.attempt);
   return await closing(deps, settling.attempt, Promise.resolve(result));
 }
 

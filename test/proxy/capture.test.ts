@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, get, type IncomingMessage } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { Capture, type Captured } from '../../src/proxy/capture.ts';
 import { UpstreamClient } from '../../src/upstream/client.ts';
@@ -51,13 +52,13 @@ async function largeUpstream(t: Test, shape: Shape = {}) {
 }
 
 /** A server that hands each answer of the upstream on through a capture. */
-async function handingOn(t: Test, origin: string, stallMs: number) {
+async function handingOn(t: Test, origin: string, stallMs: number, limitBytes = 1_000) {
   const client = new UpstreamClient(target(origin));
   t.teardown(() => client.destroy());
   const captured: Captured[] = [];
   const streamed: Promise<void>[] = [];
   const server = createServer(async (_req, res) => {
-    const capture = new Capture(1_000, () => {}, stallMs);
+    const capture = new Capture(limitBytes, () => {}, stallMs);
     capture.attach(client.dispatch({ ...post, timeoutMs: 60_000 }, capture));
     captured.push(await capture.captured);
     streamed.push(capture.streamTo(res, capture.clientHeaders()));
@@ -106,6 +107,22 @@ t.test('a client that takes its time gets all of it', async (t) => {
   let got = 0;
   t.ok(sent() < total, 'the upstream is held up, not our memory');
   for await (const chunk of res) got += (chunk as Buffer).length;
+  t.equal(got, total);
+  t.ok(res.complete);
+});
+
+t.test('a client that takes it slowly is not taken for one that stalls', async (t) => {
+  const { upstream } = await largeUpstream(t);
+  const stallMs = 1_000;
+  // So much was held when it turned out to be too large: more than the client takes in that time.
+  const { url } = await handingOn(t, upstream.origin, stallMs, 20_000_000);
+  const res = await headOf(t, url);
+  let got = 0;
+  const slowUntilMs = performance.now() + 2 * stallMs;
+  for await (const chunk of res) {
+    got += (chunk as Buffer).length;
+    if (performance.now() < slowUntilMs) await setTimeout(10);
+  }
   t.equal(got, total);
   t.ok(res.complete);
 });

@@ -70,6 +70,9 @@ export class Ledger {
     if (now?.attempt !== attempt) this.fault('sent, though another attempt has the key');
     else if (now.state !== 'in_progress') this.fault(`sent, though its record is ${now.state}`);
     else if (now.dispatched === false) this.fault('sent without its mark');
+    else if (now.deadlineMs <= this.server.nowMs) this.fault('sent past its deadline');
+    if ((this.server.instances.get(facts.row.instance) ?? 0) <= this.server.nowMs)
+      this.fault('sent after its lease was over');
     if (this.answered.has(requestId)) this.fault('sent after its client had been answered');
     if (this.bodyOf.get(requestId) !== body) this.fault('not the body that the client sent');
     if (epoch <= (this.#epochs.get(id) ?? 0)) this.fault('an epoch that is not greater');

@@ -159,7 +159,8 @@ export class Mischief {
         'operator_complete',
       );
     }
-    server.acknowledge();
+    // Else its answer is lost, and it may be visible and yet be lost in a failover.
+    if (!settings.hasStandby || choices.chance(0.5)) server.acknowledge();
   }
 
   #bodyOf({ requestId }: Row): string {

@@ -1,5 +1,5 @@
 import { takeCensus } from '../../src/store/postgres/sql/census.ts';
-import { ping } from '../../src/store/postgres/sql/connection.ts';
+import { type Look, lookAtServer, ping } from '../../src/store/postgres/sql/connection.ts';
 import * as lateAnswer from '../../src/store/postgres/sql/late-answer.ts';
 import * as lease from '../../src/store/postgres/sql/lease.ts';
 import * as loops from '../../src/store/postgres/sql/loops.ts';
@@ -8,6 +8,9 @@ import * as reserve from '../../src/store/postgres/sql/reserve.ts';
 import * as settle from '../../src/store/postgres/sql/settle.ts';
 import type { Statement } from '../../src/store/postgres/sql/statement.ts';
 import type { SimRows } from './sim-server.ts';
+
+/** What a new connection is told: durable, writable, many records, no pooler. */
+const look: Look = ['on', 'on', false, 1_000_000, 0];
 
 /** What stands between a sidecar and the server. */
 export interface Wire {
@@ -68,6 +71,7 @@ export class SimDriver {
 class SimClient {
   readonly #wire: Wire;
   readonly #onRelease: () => void;
+  readonly processID = 0;
   #isReleased = false;
 
   constructor(wire: Wire, onRelease: () => void) {
@@ -80,6 +84,7 @@ class SimClient {
   off(): void {}
 
   async query({ text, values }: { text: string; values: unknown[] }): Promise<{ rows: SimRows }> {
+    if (text === lookAtServer) return { rows: [look] };
     const label = labels.get(text) as string;
     return { rows: await this.#wire.send({ label, values, isAwaited: () => !this.#isReleased }) };
   }

@@ -30,6 +30,8 @@ export type Rows = readonly (readonly unknown[])[];
 export class Pool {
   readonly #options: PoolOptions;
   readonly #pool: pg.Pool;
+  /** Connections whose server was looked at. */
+  readonly #known = new WeakSet<pg.PoolClient>();
   /** Connections made while the table was small, and how many statements each has run. */
   readonly #early = new WeakMap<pg.PoolClient, number>();
   /**
@@ -50,12 +52,9 @@ export class Pool {
       idleTimeoutMillis: 60_000,
       keepAlive: true,
       allowExitOnIdle: true,
-      verify: (client, done) => {
-        this.#verify(client).then(() => done(), done);
-      },
     });
     // A connection that breaks is dropped by the pool; without a listener of its own it would end the process,
-    // also while `verify` has it and the pool listens to nothing.
+    // also while we have it and the pool listens to nothing.
     this.#pool.on('error', () => {});
     this.#pool.on('connect', (client) => client.on('error', () => {}));
   }
@@ -64,12 +63,29 @@ export class Pool {
   async query(statement: Statement, values: unknown[], timeoutMs: number): Promise<Rows> {
     let client: pg.PoolClient;
     try {
-      client = await this.#pool.connect();
+      client = await this.#connect();
     } catch (error) {
       // Nothing was sent.
       throw new StatementError('unreachable', statement.label, asError(error));
     }
     return await this.#run(client, statement, values, timeoutMs);
+  }
+
+  /**
+   * Looked at here and not by the pool's own `verify`: who gives up in the queue while that is under way is handed the
+   * connection all the same, and it is lost to the pool for ever (pg-pool 3.14).
+   */
+  async #connect(): Promise<pg.PoolClient> {
+    const client = await this.#pool.connect();
+    if (this.#known.has(client)) return client;
+    try {
+      await this.#verify(client);
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+    this.#known.add(client);
+    return client;
   }
 
   /** Waits for the statements under way. */
