@@ -31,6 +31,11 @@ export interface TcpProxy {
   resume(direction?: Direction): void;
   /** New connections are reset at once. */
   refuse(on: boolean): void;
+  /** So many more bytes in this direction, then all of it waits until `lift`. Resolves when they were delivered. */
+  limit(direction: Direction, bytes: number): Promise<void>;
+  lift(): void;
+  /** How bytes go on, both ways: in slices, late. Zeros: as they came, at once. */
+  shape(how: { sliceBytes: number; delayMs: number }): void;
   onceServerSends(match: Match, action: Action): Trap;
   onceClientSends(match: Match, action: Action): Trap;
 }
@@ -108,13 +113,32 @@ export async function tcpProxy(t: Teardown, target: { host: string; port: number
     refuse(on) {
       refusing = on;
     },
+    limit: (direction, bytes) =>
+      new Promise((resolve) => {
+        orders[direction].quota = { leftBytes: bytes, onSpent: resolve };
+      }),
+    lift() {
+      for (const each of directions()) each.quota = null;
+      for (const lane of lanes.keys()) lane.flush();
+    },
+    shape({ sliceBytes, delayMs }) {
+      for (const each of directions()) Object.assign(each, { sliceBytes, delayMs });
+    },
     onceServerSends: (match, action) => arm(orders.toClient, lanes, { match, action }),
     onceClientSends: (match, action) => arm(orders.toServer, lanes, { match, action }),
   };
 }
 
 function newOrders(direction: Direction): Orders {
-  return { direction, paused: false, deliveredBytes: 0, armed: new Set() };
+  return {
+    direction,
+    paused: false,
+    deliveredBytes: 0,
+    armed: new Set(),
+    quota: null,
+    sliceBytes: 0,
+    delayMs: 0,
+  };
 }
 
 function cut({ client, server }: Connection): void {

@@ -1,0 +1,182 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Asked } from './client.ts';
+import type { Call, RunFacts } from './facts.ts';
+import type { Lane } from './lane.ts';
+import { Notes } from './notes.ts';
+import type { Plan } from './plan.ts';
+import { leaseMs, sweepMs } from './policies.ts';
+import { rareIn } from './rare.ts';
+import type { Replica } from './replica.ts';
+import { setUp } from './scene.ts';
+import { type Struck, strike } from './strike.ts';
+
+export interface Played {
+  /** null: the point was not reached, three times in a row. */
+  readonly facts: RunFacts | null;
+  readonly calls: readonly Call[];
+  readonly rare: readonly string[];
+  /** What became of the key that the fault met. */
+  readonly outcome: string;
+}
+
+const tries = 3;
+/** Milliseconds to get to a point; a reaper takes the longest. */
+const reachMs = 8_000;
+/** Past lease and sweep interval, for the passes themselves on a busy machine. */
+const settleSlackMs = 5_000;
+/** Half of what the point's request or answer has, head and all. */
+const halfBytes = 30_000;
+const retryPauseMs = 150;
+const mostRetries = 30;
+
+/** One faulted run: ordinary calls, the fault at its point, healing, and everybody asks again. */
+export async function play(lane: Lane, plan: Plan): Promise<Played> {
+  const calls: Call[] = [];
+  for (let turn = 0; turn < tries; turn += 1) {
+    const notes = new Notes(lane, plan, turn);
+    const facts = await playOnce(notes);
+    calls.push(...notes.calls);
+    if (facts === null) continue;
+    const outcome =
+      notes.looks.findLast((look) => look.tenant === 'a' && look.key === notes.key)?.state ?? 'none';
+    return { facts, calls, rare: await rareIn(notes, facts), outcome };
+  }
+  return { facts: null, calls, rare: [], outcome: 'not reached' };
+}
+
+async function playOnce(notes: Notes): Promise<RunFacts | null> {
+  const { lane, plan, key } = notes;
+  const somebody = lane.replicas[plan.number % lane.replicas.length] as Replica;
+  const ordinary = { replica: somebody, tenant: 'a', key: `ordinary-${plan.number}`, path: '/plain' };
+  const namesake = { replica: somebody, tenant: 'b', key };
+  await Promise.all([notes.ask(ordinary).done, notes.ask(namesake).done]);
+
+  const struck = await reach(notes);
+  if (struck === null) {
+    notes.release();
+    await notes.answered();
+    return null;
+  }
+  const { victim } = struck;
+  const at = Date.now();
+  const other = lane.replicas.find((one) => one !== victim) ?? victim;
+  if (plan.hasDuplicate) notes.ask({ replica: other, tenant: 'a', key });
+  const storeCut = await strike(struck);
+  if (plan.answersDuring) notes.release();
+  await heal(notes, victim);
+  notes.release();
+  const healedAt = Date.now();
+  const stillInProgress = await settled(notes);
+  await notes.answered();
+  await askAgain(notes, [ordinary, namesake]);
+  const { action, point } = plan;
+  const fault = { point: point.name, action, replica: victim.index, at, healedAt, storeCut };
+  await notes.look();
+  return {
+    run: plan.number,
+    fault,
+    starts: lane.upstream.startsOf(plan.number),
+    calls: notes.calls,
+    looks: notes.looks,
+    freed: await notes.freed(),
+    stillInProgress,
+    secret: notes.secret,
+  };
+}
+
+/** null: nobody got there in time. */
+async function reach(notes: Notes): Promise<Struck | null> {
+  const { plan } = notes;
+  const { candidates, begin } = await setUp(notes);
+  const victim = candidates[0] as Replica;
+  const { site } = plan.point;
+  const free = { victim, letGo: () => {} };
+  switch (site.kind) {
+    case 'drain':
+      await victim.drain();
+      return { notes, ...free, asked: undefined };
+    case 'upstream line':
+    case 'client line': {
+      const spent =
+        site.kind === 'upstream line'
+          ? victim.lines.upstream.limit('toServer', halfBytes)
+          : victim.lines.clients.limit('toClient', halfBytes);
+      const asked = await begin();
+      return (await inTime(spent.then(() => true))) ? { notes, ...free, asked } : null;
+    }
+    case 'inside': {
+      const armed = await Promise.all(
+        candidates.map(async (replica) => {
+          const { reached } = await replica.arm(site);
+          return { replica, reached: reached.then(() => replica) };
+        }),
+      );
+      const asked: Asked | undefined = await begin();
+      const first = await inTime(Promise.race(armed.map(({ reached }) => reached)));
+      for (const { replica, reached } of armed) {
+        if (replica === first) continue;
+        void reached.then(() => replica.letGo());
+        await replica.arm({ point: 'none', detail: '' });
+      }
+      if (first === null) return null;
+      return { notes, victim: first, asked, letGo: () => first.letGo() };
+    }
+  }
+}
+
+async function inTime<T>(work: Promise<T>): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<null>((resolve) => (timer = setTimeout(resolve, reachMs, null)));
+  const result = await Promise.race([work, late]);
+  clearTimeout(timer);
+  return result;
+}
+
+/** Lines as they were, and every sidecar that is gone started again. */
+async function heal({ lane, plan }: Notes, victim: Replica): Promise<void> {
+  // Half a request that was never taken off our hands arrives late, or never.
+  if (plan.point.site.kind === 'upstream line' && plan.isLong) victim.lines.upstream.cutAll();
+  victim.lines.upstream.lift();
+  victim.lines.clients.lift();
+  if (plan.point.site.kind === 'drain' && plan.action !== 'kill') await victim.exited();
+  for (const replica of lane.replicas) if (!replica.isRunning) await replica.start();
+}
+
+/** Gives back what is in progress when nothing should be any more. */
+async function settled({ lane }: Notes): Promise<string[]> {
+  const untilMs = performance.now() + leaseMs + sweepMs + settleSlackMs;
+  for (;;) {
+    const { rows } = await lane.database.query<{ id: string }>(
+      `SELECT tenant || ' ' || key AS id FROM oncegate.record WHERE state = 'in_progress'`,
+    );
+    if (rows.length === 0 || performance.now() > untilMs) return rows.map(({ id }) => id);
+    await delay(50);
+  }
+}
+
+/** As good clients do: the key that met the fault until there is an end to it, then all of them on every replica. */
+async function askAgain(
+  notes: Notes,
+  others: readonly { tenant: string; key: string; path?: string }[],
+): Promise<void> {
+  const { lane, plan, key } = notes;
+  const main = { tenant: 'a', key };
+  const first = lane.replicas[plan.victim] as Replica;
+  let end = await notes.ask({ ...main, replica: first }).done;
+  for (let turn = 0; turn < mostRetries && !isEnd(end); turn += 1) {
+    await delay(retryPauseMs);
+    end = await notes.ask({ ...main, replica: first }).done;
+  }
+  const isServed = end.how === 'executed' || end.how === 'replayed';
+  for (const replica of lane.replicas) {
+    const asked = others.map((other) => notes.ask({ ...other, replica }).done);
+    if (isServed) asked.push(notes.ask({ ...main, replica }).done);
+    await Promise.all(asked);
+  }
+  await notes.ask({ ...(others[0] as (typeof others)[number]), replica: first, body: 'differs' }).done;
+  if (isServed && plan.path !== '/brief') await notes.ask({ ...main, replica: first, body: 'differs' }).done;
+}
+
+function isEnd({ how, code }: Call): boolean {
+  return how === 'executed' || how === 'replayed' || code === 'outcome_unknown';
+}
