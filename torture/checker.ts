@@ -134,29 +134,41 @@ function noStoreNoStart({ fault: { storeCut, replica }, calls, starts }: RunFact
 
 /**
  * Once a key was seen unknown, by a client or in the database, it starts no more, not even for the first time, unless
- * something freed it since. The one gap: a process that sleeps between the last check and the write sends when it wakes.
+ * something freed it since: an operator, an answer, or the word of its own attempt that it was never sent. The one gap: a
+ * process that sleeps between the last check and the write sends when it wakes.
  */
 function unknownNeverRuns(facts: RunFacts): string[] {
   const { fault, calls, looks, starts } = facts;
-  const seenAt = new Map<string, number>();
-  const note = (id: string, at: number): void => {
-    seenAt.set(id, Math.min(at, seenAt.get(id) ?? Number.POSITIVE_INFINITY));
+  const unknown = new Map<string, { at: number; attempts: Set<string> }>();
+  const note = (id: string, at: number, attempt: string): void => {
+    const before = unknown.get(id) ?? { at, attempts: new Set() };
+    unknown.set(id, { at: Math.min(at, before.at), attempts: before.attempts.add(attempt) });
   };
-  for (const call of calls) if (call.code === 'outcome_unknown') note(idOf(call), call.endedAt);
-  for (const look of looks) if (look.state === 'unknown') note(idOf(look), look.at);
+  for (const call of calls) if (call.code === 'outcome_unknown') note(idOf(call), call.endedAt, '');
+  for (const look of looks) if (look.state === 'unknown') note(idOf(look), look.at, look.attempt);
   const wokeInTheGap = fault.point === 'request start' && fault.action === 'stop' ? fault.replica : -1;
   return starts
     .filter(({ replica }) => replica !== wokeInTheGap)
-    .filter((start) => start.at > (seenAt.get(idOf(start)) ?? Number.POSITIVE_INFINITY) + wayMs)
-    .filter(
-      (start) =>
-        freedBefore(
-          facts,
-          start,
-          starts.filter((one) => idOf(one) === idOf(start)),
-        ) === 0,
-    )
+    .filter((start) => {
+      const doubt = unknown.get(idOf(start));
+      if (doubt === undefined || start.at <= doubt.at + wayMs) return false;
+      if (doubt.attempts.has(start.attempt)) return true;
+      const same = starts.filter((one) => idOf(one) === idOf(start));
+      return freedBefore(facts, start, same) === 0 && !saidUnsent(facts, start, same);
+    })
     .map((start) => `${idOf(start)}: start ${start.start} after it was unknown`);
+}
+
+/** The upstream had nothing of the key until then, and whoever had it said so, as far as anybody could hear it. */
+function saidUnsent({ calls, looks, fault }: RunFacts, start: Start, same: readonly Start[]): boolean {
+  if (fault.action === 'kill' || same.some(({ at }) => at < start.at)) return false;
+  const words = calls.filter((call) => idOf(call) === idOf(start) && call.endedAt <= start.at);
+  return (
+    words.some(({ how, end }) => how === 'released' || end !== 'answered') ||
+    looks.some(
+      (look) => idOf(look) === idOf(start) && look.state === 'failed_retryable' && look.at <= start.at,
+    )
+  );
 }
 
 function nothingStays({ stillInProgress }: RunFacts): string[] {

@@ -34,6 +34,8 @@ export class Notes {
   readonly looks: Look[] = [];
   /** The key that the fault meets; the other tenant has the same. */
   readonly key: string;
+  /** One that is first asked for while a line is cut. */
+  readonly newKey: string;
   readonly #keys = new Set<string>();
   readonly #under = new Set<Promise<Call>>();
   readonly #wishes = new Map<string, Wish['hold']>();
@@ -45,6 +47,7 @@ export class Notes {
     this.lane = lane;
     this.plan = plan;
     this.key = `key-${plan.number}-${tries}`;
+    this.newKey = `new-${this.key}`;
     this.secret = `secret-${plan.number}-${tries}`;
     // A run that missed its point is played again: its calls must not be taken for those before.
     this.#asked = tries * 1_000;

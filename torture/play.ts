@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { isServed } from './checker.ts';
 import type { Asked } from './client.ts';
 import type { Call, RunFacts } from './facts.ts';
 import type { Lane } from './lane.ts';
@@ -28,6 +29,14 @@ const settleSlackMs = 5_000;
 const halfBytes = 30_000;
 const retryPauseMs = 150;
 const mostRetries = 30;
+/** Beside the one that meets the fault, so that most calls of a run are ordinary ones. */
+const ordinaryKeys = 4;
+
+interface Other {
+  readonly tenant: string;
+  readonly key: string;
+  readonly path: string;
+}
 
 /** One faulted run: ordinary calls, the fault at its point, healing, and everybody asks again. */
 export async function play(lane: Lane, plan: Plan): Promise<Played> {
@@ -47,9 +56,13 @@ export async function play(lane: Lane, plan: Plan): Promise<Played> {
 async function playOnce(notes: Notes): Promise<RunFacts | null> {
   const { lane, plan, key } = notes;
   const somebody = lane.replicas[plan.number % lane.replicas.length] as Replica;
-  const ordinary = { replica: somebody, tenant: 'a', key: `ordinary-${plan.number}`, path: '/plain' };
-  const namesake = { replica: somebody, tenant: 'b', key };
-  await Promise.all([notes.ask(ordinary).done, notes.ask(namesake).done]);
+  const others: Other[] = Array.from({ length: ordinaryKeys }, (_, i) => ({
+    tenant: i % 2 === 0 ? 'a' : 'b',
+    key: `ordinary-${key}-${i >> 1}`,
+    path: '/plain',
+  }));
+  others.push({ tenant: 'b', key, path: plan.path });
+  if (!(await areServed(notes, somebody, others))) return null;
 
   const struck = await reach(notes);
   if (struck === null) {
@@ -68,7 +81,7 @@ async function playOnce(notes: Notes): Promise<RunFacts | null> {
   const healedAt = Date.now();
   const stillInProgress = await settled(notes);
   await notes.answered();
-  await askAgain(notes, [ordinary, namesake]);
+  await askAgain(notes, others);
   const { action, point } = plan;
   const fault = { point: point.name, action, replica: victim.index, at, healedAt, storeCut };
   await notes.look();
@@ -87,7 +100,9 @@ async function playOnce(notes: Notes): Promise<RunFacts | null> {
 /** null: nobody got there in time. */
 async function reach(notes: Notes): Promise<Struck | null> {
   const { plan } = notes;
-  const { candidates, begin } = await setUp(notes);
+  const setting = await setUp(notes);
+  if (setting === null) return null;
+  const { candidates, begin } = setting;
   const victim = candidates[0] as Replica;
   const { site } = plan.point;
   const free = { victim, letGo: () => {} };
@@ -155,26 +170,36 @@ async function settled({ lane }: Notes): Promise<string[]> {
 }
 
 /** As good clients do: the key that met the fault until there is an end to it, then all of them on every replica. */
-async function askAgain(
-  notes: Notes,
-  others: readonly { tenant: string; key: string; path?: string }[],
-): Promise<void> {
+async function askAgain(notes: Notes, others: readonly Other[]): Promise<void> {
   const { lane, plan, key } = notes;
-  const main = { tenant: 'a', key };
+  const main = { tenant: 'a', key, path: plan.path };
   const first = lane.replicas[plan.victim] as Replica;
   let end = await notes.ask({ ...main, replica: first }).done;
   for (let turn = 0; turn < mostRetries && !isEnd(end); turn += 1) {
     await delay(retryPauseMs);
     end = await notes.ask({ ...main, replica: first }).done;
   }
-  const isServed = end.how === 'executed' || end.how === 'replayed';
-  for (const replica of lane.replicas) {
-    const asked = others.map((other) => notes.ask({ ...other, replica }).done);
-    if (isServed) asked.push(notes.ask({ ...main, replica }).done);
-    await Promise.all(asked);
+  const all = isServed(end) ? [...others, main] : others;
+  for (const replica of lane.replicas)
+    await Promise.all(all.map((other) => notes.ask({ ...other, replica }).done));
+  // What was refused while a line was cut runs now.
+  if (notes.calls.some((call) => call.key === notes.newKey))
+    await notes.ask({ replica: first, tenant: 'a', key: notes.newKey, path: '/plain' }).done;
+  const isKept = isServed(end) && plan.path !== '/brief';
+  const reused = isKept && plan.number % 2 === 0 ? main : (others[0] as Other);
+  await notes.ask({ ...reused, replica: first, body: 'differs' }).done;
+}
+
+/** Ordinary calls before anything happens; what the run before did to the lane may take a moment to pass. */
+async function areServed(notes: Notes, replica: Replica, all: readonly Other[]): Promise<boolean> {
+  let left = [...all];
+  for (let turn = 0; turn < mostRetries; turn += 1) {
+    const seen = await Promise.all(left.map((other) => notes.ask({ ...other, replica }).done));
+    left = left.filter((_, i) => !isServed(seen[i] as Call));
+    if (left.length === 0) return true;
+    await delay(retryPauseMs);
   }
-  await notes.ask({ ...(others[0] as (typeof others)[number]), replica: first, body: 'differs' }).done;
-  if (isServed && plan.path !== '/brief') await notes.ask({ ...main, replica: first, body: 'differs' }).done;
+  return false;
 }
 
 function isEnd({ how, code }: Call): boolean {

@@ -21,7 +21,8 @@ WHERE key = $1 AND retain_until <= clock_timestamp()`;
 /** Points before the upstream answers: there it may be told to wait with that. */
 const beforeAnswer = /^(body|reserve|mark|request|half the request)/;
 
-export async function setUp(notes: Notes): Promise<Setting> {
+/** null: something that it needs did not come about. */
+export async function setUp(notes: Notes): Promise<Setting | null> {
   const { lane, plan, key } = notes;
   const victim = lane.replicas[plan.victim] as Replica;
   const main = { replica: victim, tenant: 'a', key };
@@ -34,17 +35,17 @@ export async function setUp(notes: Notes): Promise<Setting> {
       return { ...alone, begin: async () => notes.ask({ ...main, hold }) };
     }
     case 'queued':
-      await holdUpstream(notes, { ...main, key: `front-${plan.number}` });
+      if (!(await holdUpstream(notes, { ...main, key: `front-${key}` }))) return null;
       return { ...alone, begin: async () => notes.ask(main) };
     case 'held':
-      await holdUpstream(notes, main);
+      if (!(await holdUpstream(notes, main))) return null;
       return { ...alone, begin: async () => undefined };
     case 'overdue':
-      await holdUpstream(notes, main);
+      if (!(await holdUpstream(notes, main))) return null;
       return { candidates: lane.replicas, begin: () => makeOverdue(notes) };
     case 'expired':
       // Beside what is reaped something runs.
-      await holdUpstream(notes, { ...main, key: `held-${plan.number}`, path: '/plain' });
+      if (!(await holdUpstream(notes, { ...main, key: `held-${key}`, path: '/plain' }))) return null;
       await notes.ask(main).done;
       return { candidates: lane.replicas, begin: async () => undefined };
     case 'again':
@@ -54,13 +55,18 @@ export async function setUp(notes: Notes): Promise<Setting> {
   }
 }
 
+/** false: it was answered without getting there. */
 async function holdUpstream(
   notes: Notes,
   question: { replica: Replica; tenant: string; key: string; path?: string },
-): Promise<void> {
-  const { call } = notes.ask({ ...question, hold: 'answer' });
+): Promise<boolean> {
+  const { call, done } = notes.ask({ ...question, hold: 'answer' });
   const { upstream } = notes.lane;
-  await until('it is upstream', () => upstream.startsOf(notes.plan.number).some((one) => one.call === call));
+  let isOver = false;
+  void done.then(() => (isOver = true));
+  const isThere = () => upstream.startsOf(notes.plan.number).some((one) => one.call === call);
+  await until('it is upstream', () => isOver || isThere());
+  return !isOver;
 }
 
 async function makeOverdue({ lane, key }: Notes): Promise<undefined> {

@@ -90,7 +90,7 @@ async function cutPostgres(struck: Struck): Promise<StoreCut> {
   const { notes, victim, letGo } = struck;
   const { lane, plan, key } = notes;
   const line = victim.lines.postgres;
-  const fresh = { replica: victim, tenant: 'a', key: `new-${plan.number}`, path: '/plain' };
+  const fresh = { replica: victim, tenant: 'a', key: notes.newKey, path: '/plain' };
   if (plan.cut === 'rival') {
     line.pause('toServer');
     const other = lane.replicas.find((one) => one !== victim) as Replica;
@@ -161,7 +161,7 @@ async function cutUpstream({ notes, victim, asked, letGo }: Struck): Promise<voi
     line.resume();
   }
   letGo();
-  const fresh = { replica: victim, tenant: 'a', key: `new-${plan.number}`, path: '/plain' };
+  const fresh = { replica: victim, tenant: 'a', key: notes.newKey, path: '/plain' };
   await atMost(notes.ask(fresh).done);
   for (const line of lines) line.refuse(false);
 }
