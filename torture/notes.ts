@@ -36,6 +36,8 @@ export class Notes {
   readonly key: string;
   /** One that is first asked for while a line is cut. */
   readonly newKey: string;
+  /** The record, committed, when the word of it was lost. */
+  lost: Look | undefined;
   readonly #keys = new Set<string>();
   readonly #under = new Set<Promise<Call>>();
   readonly #wishes = new Map<string, Wish['hold']>();

@@ -116,9 +116,18 @@ function choose(cell: Cell, number: number, round: number, random: Random): Plan
     hasOperator: action === 'stop' && replicas > 1 && random.chance(0.35),
     answersDuring: random.chance(0.5),
   };
-  // A status that frees the key would leave nothing to take over, and one cannot be told from a retry's.
-  const steady = point.scene === 'again' || point.scene === 'expired' ? { ...plan, statuses: [201] } : plan;
-  return round % 2 === 0 ? { ...steady, ...directed(cell) } : steady;
+  const chosen = round % 2 === 0 ? { ...plan, ...directed(cell) } : plan;
+  return { ...chosen, statuses: statusesFor(chosen, random) };
+}
+
+/** A key is taken over when its answer freed it, or is past its retention; a reaper wants one that is kept. */
+function statusesFor({ point, path, statuses }: Plan, random: Random): readonly number[] {
+  if (point.scene === 'again' && path !== '/brief')
+    return random.pick([
+      [429, 201],
+      [500, 201],
+    ]);
+  return point.scene === 'again' || point.scene === 'expired' ? [201] : statuses;
 }
 
 /** What chance would leave out of a short run: each rare state has a cell that makes it. */

@@ -9,7 +9,7 @@ import { leaseMs, sweepMs } from './policies.ts';
 import { rareIn } from './rare.ts';
 import type { Replica } from './replica.ts';
 import { setUp } from './scene.ts';
-import { type Struck, strike } from './strike.ts';
+import { type Struck, strike, trapFor } from './strike.ts';
 
 export interface Played {
   /** null: the point was not reached, three times in a row. */
@@ -23,6 +23,8 @@ export interface Played {
 const tries = 3;
 /** Milliseconds to get to a point; a reaper takes the longest. */
 const reachMs = 8_000;
+/** After the answer: where the request has not been by then it went another way. */
+const missedMs = 500;
 /** Past lease and sweep interval, for the passes themselves on a busy machine. */
 const settleSlackMs = 5_000;
 /** Half of what the point's request or answer has, head and all. */
@@ -105,7 +107,7 @@ async function reach(notes: Notes): Promise<Struck | null> {
   const { candidates, begin } = setting;
   const victim = candidates[0] as Replica;
   const { site } = plan.point;
-  const free = { victim, letGo: () => {} };
+  const free = { victim, letGo: () => {}, trap: null };
   switch (site.kind) {
     case 'drain':
       await victim.drain();
@@ -126,15 +128,17 @@ async function reach(notes: Notes): Promise<Struck | null> {
           return { replica, reached: reached.then(() => replica) };
         }),
       );
+      const trap = trapFor(notes, victim);
       const asked: Asked | undefined = await begin();
-      const first = await inTime(Promise.race(armed.map(({ reached }) => reached)));
+      const passed = asked === undefined ? [] : [asked.done.then(() => delay(missedMs, null))];
+      const first = await inTime(Promise.race([...armed.map(({ reached }) => reached), ...passed]));
       for (const { replica, reached } of armed) {
         if (replica === first) continue;
         void reached.then(() => replica.letGo());
         await replica.arm({ point: 'none', detail: '' });
       }
-      if (first === null) return null;
-      return { notes, victim: first, asked, letGo: () => first.letGo() };
+      if (first === null) trap?.disarm();
+      return first === null ? null : { notes, victim: first, asked, letGo: () => first.letGo(), trap };
     }
   }
 }

@@ -19,14 +19,8 @@ export async function rareIn(notes: Notes, facts: RunFacts): Promise<RareState[]
   const { fault, calls, looks, starts, freed } = facts;
   const main = starts.filter(({ tenant, key }) => tenant === 'a' && key === notes.key);
   const atReserve = plan.point.name === 'reserve sent' && plan.action === 'cut postgres';
-  // In the database while its answer was lost, and sent afterwards by that very attempt.
-  const lost = looks.filter(
-    ({ at, state }) => at >= fault.at && at <= (fault.storeCut?.from ?? 0) && state === 'in_progress',
-  );
-  if (
-    atReserve &&
-    main.some(({ attempt, at }) => at > fault.at && lost.some((look) => look.attempt === attempt))
-  )
+  // In the database when its answer was lost, and sent afterwards by that very attempt.
+  if (atReserve && main.some(({ attempt, at }) => at >= fault.at && attempt === notes.lost?.attempt))
     seen.push('unconfirmed reserve, mine');
   const rivals = main.filter(({ replica }) => replica !== fault.replica);
   if (atReserve && plan.cut === 'rival' && rivals.length === 1 && main.length === 1)

@@ -1,3 +1,4 @@
+import { serverMessage, type Trap } from '../test/helpers/tcp-proxy.ts';
 import { until } from '../test/helpers/until.ts';
 import type { Asked } from './client.ts';
 import type { Lane } from './lane.ts';
@@ -11,6 +12,21 @@ export interface Struck {
   readonly asked: Asked | undefined;
   /** It stands still inside until this; does nothing where it never stood still. */
   readonly letGo: () => void;
+  /** See `trapFor`. */
+  readonly trap: Trap | null;
+}
+
+/**
+ * By the time that we hear of "reserve sent" the statement may be through. So what shall not arrive is held from before: the
+ * statement itself, or the server's word that it is committed.
+ */
+export function trapFor({ plan, key }: Notes, victim: Replica): Trap | null {
+  if (plan.point.name !== 'reserve sent' || plan.action !== 'cut postgres' || plan.cut === 'hole')
+    return null;
+  const line = victim.lines.postgres;
+  return plan.cut === 'after'
+    ? line.onceServerSends(serverMessage('C', 'INSERT'), 'hold')
+    : line.onceClientSends(key, 'hold');
 }
 
 /** While nothing could pass between the sidecar and the store; null: it could. */
@@ -80,7 +96,7 @@ async function sleepPastLease({ notes, victim, letGo }: Struck): Promise<void> {
     const main = await notes.lookAtMain();
     if (plan.hasOperator && main?.state === 'unknown') {
       await notes.freeByOperator();
-      await notes.ask({ replica: others[0] as Replica, tenant: 'a', key: notes.key }).done;
+      await runElsewhere(notes, others[0] as Replica);
     }
   }
   await victim.kill('SIGCONT');
@@ -88,13 +104,13 @@ async function sleepPastLease({ notes, victim, letGo }: Struck): Promise<void> {
 
 async function cutPostgres(struck: Struck): Promise<StoreCut> {
   const { notes, victim, letGo } = struck;
-  const { lane, plan, key } = notes;
+  const { lane, plan } = notes;
   const line = victim.lines.postgres;
   const fresh = { replica: victim, tenant: 'a', key: notes.newKey, path: '/plain' };
   if (plan.cut === 'rival') {
     line.pause('toServer');
     const other = lane.replicas.find((one) => one !== victim) as Replica;
-    await notes.ask({ replica: other, tenant: 'a', key }).done;
+    await runElsewhere(notes, other);
     line.cutAll();
     line.resume();
     letGo();
@@ -113,9 +129,14 @@ async function cutPostgres(struck: Struck): Promise<StoreCut> {
     return { from, until: end };
   }
   if (plan.cut === 'after') await answerIsLost(struck);
-  line.refuse(true);
+  const isBack = plan.cut === 'after' && !plan.isLong;
+  line.refuse(!isBack);
   line.cutAll();
   line.resume();
+  if (isBack) {
+    letGo();
+    return null;
+  }
   const from = Date.now();
   letGo();
   const { done } = notes.ask(fresh);
@@ -127,12 +148,14 @@ async function cutPostgres(struck: Struck): Promise<StoreCut> {
 }
 
 /** The server does what it was sent and says so, and nobody hears it. */
-async function answerIsLost({ notes, victim }: Struck): Promise<void> {
+async function answerIsLost({ notes, victim, trap }: Struck): Promise<void> {
   const line = victim.lines.postgres;
   line.pause('toClient');
   if (!notes.plan.point.name.endsWith(' sent')) return;
-  await atMost(line.onceServerSends(() => true, 'hold').fired, 500);
-  await notes.look();
+  const said = trap ?? line.onceServerSends(() => true, 'hold');
+  await atMost(said.fired, 500);
+  said.disarm();
+  notes.lost = await notes.lookAtMain();
 }
 
 async function cutUpstream({ notes, victim, asked, letGo }: Struck): Promise<void> {
@@ -175,6 +198,13 @@ async function slowDown({ notes, victim, asked, letGo }: Struck): Promise<void> 
   notes.release();
   if (asked !== undefined) await atMost(asked.done, 6_000);
   for (const line of lines) line.shape({ sliceBytes: 0, delayMs: 0 });
+}
+
+/** Answered at once, also where the upstream was told to wait with the first. */
+async function runElsewhere(notes: Notes, replica: Replica): Promise<void> {
+  const { call, done } = notes.ask({ replica, tenant: 'a', key: notes.key });
+  notes.lane.upstream.release(call);
+  await atMost(done);
 }
 
 /** One of the lane's sidecars has no lease any more. */

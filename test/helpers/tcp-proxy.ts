@@ -1,7 +1,15 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { Teardown } from './postgres.ts';
-import { type Direction, Lane, type Match, type MessageMatch, type Orders, reset } from './tcp-lane.ts';
+import {
+  type Armed,
+  type Direction,
+  Lane,
+  type Match,
+  type MessageMatch,
+  type Orders,
+  reset,
+} from './tcp-lane.ts';
 
 /**
  * `cut-before`: both sides are reset, and the chunk with the match is not delivered. Of a match that came in several
@@ -17,6 +25,8 @@ export interface Trap {
   readonly fired: Promise<void>;
   release(): void;
   cut(): void;
+  /** It has not fired, and shall not any more. */
+  disarm(): void;
 }
 
 export interface TcpProxy {
@@ -148,8 +158,9 @@ function cut({ client, server }: Connection): void {
 
 function arm(orders: Orders, lanes: Map<Lane, Connection>, trap: { match: Match; action: Action }): Trap {
   let caught: { lane: Lane; connection: Connection } | undefined;
+  let disarm = (): void => {};
   const fired = new Promise<void>((resolve) => {
-    orders.armed.add({
+    const armed: Armed = {
       match: trap.match,
       fire(lane) {
         const connection = lanes.get(lane);
@@ -162,12 +173,15 @@ function arm(orders: Orders, lanes: Map<Lane, Connection>, trap: { match: Match;
         setImmediate(resolve);
         return trap.action === 'cut-before' ? 'drop' : 'queue';
       },
-    });
+    };
+    orders.armed.add(armed);
+    disarm = () => void orders.armed.delete(armed);
   });
   return {
     fired,
     release: () => caught?.lane.release(),
     cut: () => caught && cut(caught.connection),
+    disarm,
   };
 }
 
