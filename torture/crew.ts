@@ -6,9 +6,11 @@ import { check, isServed } from './checker.ts';
 import { type Lane, openLane } from './lane.ts';
 import type { Options } from './options.ts';
 import { cellsOf, type LaneKind, type Plan, type PlanOptions, planOf } from './plan.ts';
-import { play } from './play.ts';
+import { mend, play } from './play.ts';
 import { type Result, type Results, versions } from './results.ts';
 import { percent } from './summary.ts';
+import { Throttle } from './throttle.ts';
+import type { Line } from './upstream.ts';
 import { UpstreamProcess } from './upstream-process.ts';
 
 export interface CrewOptions {
@@ -49,6 +51,7 @@ export async function crew({ stage, options, results, say }: CrewOptions): Promi
     const [row] = await query(server.url, 'SHOW server_version');
     const known = { ...versions(), postgres: String(row?.['server_version']), seed };
     say(`Torture: seed ${seed}, ${total} runs, ${options.lanes} lanes, commit ${known.commit}`);
+    const throttle = new Throttle(stage, options.lanes);
     const tell = (): void => {
       const runs = results.all.length - began.runs;
       const perMinute = (runs * 60_000) / (performance.now() - began.at);
@@ -57,7 +60,7 @@ export async function crew({ stage, options, results, say }: CrewOptions): Promi
       const broken = results.all.reduce((sum, one) => sum + one.violations.length, 0);
       say(
         `${runs} of ${total} runs, ${perMinute.toFixed(0)} a minute; ` +
-          `${percent(served / Math.max(1, calls))} of ${calls} calls served; ${broken} violations`,
+          `${percent(served / Math.max(1, calls))} of ${calls} calls served; ${broken} violations; ${throttle.limit} at once`,
       );
     };
     const timer = setInterval(tell, progressMs);
@@ -66,11 +69,16 @@ export async function crew({ stage, options, results, say }: CrewOptions): Promi
     await Promise.all(
       kinds.map(async (kind, number) => {
         const lane = await openLane(stage, { kind, number, serverUrl: server.url, upstream });
-        for (let plan = queue.next(kind); plan !== null; plan = queue.next(kind))
+        for (let plan = queue.next(kind); plan !== null; plan = queue.next(kind)) {
+          await throttle.enter();
           await playAndCheck(lane, plan, { results, known, say });
+          throttle.leave();
+        }
       }),
     );
     clearInterval(timer);
+    upstream.readOn();
+    for (const line of upstream.late) results.add(tooLate(line, known), []);
     tell();
   };
   return { work, skipped };
@@ -107,6 +115,29 @@ class Queue {
   }
 }
 
+/** Of a run that was over and checked: it goes to the results as one more line. */
+function tooLate(line: Line, known: Desk['known']): Result {
+  const what = `run ${line.run}: start ${line.start} after everybody had their answer`;
+  return {
+    run: line.run,
+    ...known,
+    at: new Date().toISOString(),
+    point: 'after the end',
+    action: '',
+    lane: '',
+    path: '',
+    cut: '',
+    reached: false,
+    outcome: 'late',
+    starts: 1,
+    calls: 0,
+    served: 0,
+    rare: [],
+    violations: [{ rule: 'nothing starts after the end', what }],
+    ms: 0,
+  };
+}
+
 interface Desk {
   readonly results: Results;
   readonly known: Pick<Result, 'seed' | 'commit' | 'code' | 'node' | 'postgres'>;
@@ -115,7 +146,12 @@ interface Desk {
 
 async function playAndCheck(lane: Lane, plan: Plan, { results, known, say }: Desk): Promise<void> {
   const beganMs = performance.now();
-  const { facts, calls, rare, outcome } = await play(lane, plan);
+  const { facts, calls, rare, outcome } = await play(lane, plan).catch(async (error: Error) => {
+    // Something took too long on a busy machine: the run counts for nothing, and the lane is made well again.
+    say(`run ${plan.number}, ${plan.point.name} × ${plan.action}, was given up: ${error.message}`);
+    await mend(lane);
+    return { facts: null, calls: [], rare: [], outcome: 'given up' };
+  });
   const violations = facts === null ? [] : check(facts);
   const { number: run, point, action, path, cut } = plan;
   const result: Result = {
@@ -136,6 +172,7 @@ async function playAndCheck(lane: Lane, plan: Plan, { results, known, say }: Des
     violations,
     ms: Math.round(performance.now() - beganMs),
   };
+  lane.upstream.close(run);
   results.add(result, calls);
   if (violations.length > 0) {
     // All that is known about it: the logs alone do not have the plan, nor what the sidecars said.

@@ -18,7 +18,7 @@ export interface Start {
   readonly answer: UpstreamAnswer | null;
 }
 
-export interface UpstreamAnswer {
+interface UpstreamAnswer {
   /** Written to the log before the first byte of it left. */
   readonly at: number;
   readonly status: number;
@@ -70,7 +70,7 @@ export interface Freed {
   readonly key: string;
 }
 
-export interface Fault {
+interface Fault {
   readonly point: string;
   readonly action: string;
   readonly replica: number;

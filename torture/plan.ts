@@ -9,7 +9,7 @@ export type LaneKind = 'one' | 'three' | 'crash' | 'standby';
  * What a cut does to what is on its way. `before`: the other side never gets it. `after`: it does, and its answer is lost.
  * `hole`: nothing moves, nobody is told. `rival`: as `before`, and meanwhile another replica runs the key.
  */
-export type Cut = 'before' | 'after' | 'hole' | 'rival';
+type Cut = 'before' | 'after' | 'hole' | 'rival';
 
 /** Every choice of one faulted run. */
 export interface Plan {

@@ -161,6 +161,22 @@ async function heal({ lane, plan }: Notes, victim: Replica): Promise<void> {
   for (const replica of lane.replicas) if (!replica.isRunning) await replica.start();
 }
 
+/** After a run that was given up, wherever that was: no line is cut, and every sidecar is a new one. */
+export async function mend({ replicas, pair }: Lane): Promise<void> {
+  pair?.mend();
+  for (const replica of replicas) {
+    await replica.kill('SIGKILL');
+    for (const line of Object.values(replica.lines)) {
+      line.cutAll();
+      line.refuse(false);
+      line.lift();
+      line.resume();
+      line.shape({ sliceBytes: 0, delayMs: 0 });
+    }
+    await replica.start();
+  }
+}
+
 /** Gives back what is in progress when nothing should be any more. */
 async function settled({ lane }: Notes): Promise<string[]> {
   const untilMs = performance.now() + leaseMs + sweepMs + settleSlackMs;

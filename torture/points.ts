@@ -5,10 +5,10 @@ import type { Path } from './policies.ts';
  * background work while the upstream holds the key. `overdue`: by a sweeper that finds the key past its deadline.
  * `expired`: by a reaper that finds an old key. `again`: by a retry that takes a key over.
  */
-export type Scene = 'fresh' | 'queued' | 'held' | 'overdue' | 'expired' | 'again';
+type Scene = 'fresh' | 'queued' | 'held' | 'overdue' | 'expired' | 'again';
 
 /** Where it is seen: in the process, on a line, or by the log line that says so. */
-export type Site =
+type Site =
   | { readonly kind: 'inside'; readonly point: string; readonly detail: string }
   | { readonly kind: 'upstream line' | 'client line' | 'drain' };
 

@@ -7,9 +7,9 @@ export const leaseMs = 1_000;
 /** Not shorter: on forty idle sidecars the passes of sweeper and census are most of the work. */
 export const sweepMs = 300;
 /** Long enough that a record past its retention is sometimes taken over and sometimes reaped first. */
-export const reapMs = 1_500;
+const reapMs = 1_500;
 /** Longer than a process is kept asleep, shorter than anybody wants to wait for an upstream that vanished. */
-export const upstreamTimeoutMs = 4_000;
+const upstreamTimeoutMs = 4_000;
 
 export interface Policy {
   readonly outcomes: Preset;
@@ -39,7 +39,7 @@ const mixed: readonly Policy[] = [
   { ...plain, outcomes: 'stripe', waitMs: 1_000 },
 ];
 
-export const paths = ['/plain', '/marked', '/narrow', '/brief', '/large', '/mixed'] as const;
+const paths = ['/plain', '/marked', '/narrow', '/brief', '/large', '/mixed'] as const;
 export type Path = (typeof paths)[number];
 
 export function policyOf(path: string, replica: number): Policy {

@@ -99,9 +99,9 @@ export class Replica {
     this.#child = child;
     this.#exited = once(child, 'exit');
     for (const stream of [3, 4]) child.stdio[stream]?.on('error', () => {});
-    createInterface({ input: child.stdio[4] as Readable }).on('line', (line) => this.#onReport(line));
-    createInterface({ input: child.stderr as Readable }).on('line', (line) => this.#keep(line));
-    createInterface({ input: child.stdout as Readable }).on('line', (line) => {
+    linesOf(child.stdio[4] as Readable, (line) => this.#onReport(line));
+    linesOf(child.stderr as Readable, (line) => this.#keep(line));
+    linesOf(child.stdout as Readable, (line) => {
       this.#keep(line);
       if (!line.includes('"msg":"serving"')) return;
       this.#clientsTarget.port = Number(new URL((JSON.parse(line) as { data: string }).data).port);
@@ -136,14 +136,19 @@ export class Replica {
     const id = ++this.#orders;
     const reached = new Promise<void>((resolve) => this.#waiting.set(`reached ${id}`, resolve));
     const armed = new Promise<void>((resolve) => this.#waiting.set(`armed ${id}`, resolve));
-    (this.#child?.stdio[3] as Writable).write(`${JSON.stringify({ id, ...order })}\n`);
+    this.#pipe(3).write(`${JSON.stringify({ id, ...order })}\n`);
     await armed;
     return { reached };
   }
 
   /** It was blocked at a point: now it goes on. */
   letGo(): void {
-    (this.#child?.stdio[4] as Writable).write('.');
+    this.#pipe(4).write('.');
+  }
+
+  #pipe(fd: 3 | 4): Writable {
+    if (this.#child === null) throw new Error('it was never started');
+    return this.#child.stdio[fd] as Writable;
   }
 
   #onReport(line: string): void {
@@ -165,6 +170,13 @@ export class Replica {
     this.#child?.kill('SIGTERM');
     await draining;
   }
+}
+
+function linesOf(input: Readable, onLine: (line: string) => void): void {
+  createInterface({ input })
+    .on('line', onLine)
+    // Killed with something of ours unread: its end of the pipe is reset.
+    .on('error', () => {});
 }
 
 /** proc_pid_stat(5): the third field, after the name in parentheses. */

@@ -14,6 +14,9 @@ export class UpstreamProcess {
   #readTo: number;
   #tail = '';
   readonly #byRun = new Map<number, Line[]>();
+  readonly #over = new Set<number>();
+  /** Starts of runs that were over: nobody asked for them any more. */
+  readonly late: Line[] = [];
 
   private constructor(port: number, file: string, send: (call: string) => void) {
     this.port = port;
@@ -43,7 +46,7 @@ export class UpstreamProcess {
 
   /** Of one run, with what was answered. */
   startsOf(run: number): Start[] {
-    this.#readOn();
+    this.readOn();
     const lines = this.#byRun.get(run) ?? [];
     return lines.flatMap((line): Start[] => {
       if (line.what !== 'start') return [];
@@ -55,12 +58,14 @@ export class UpstreamProcess {
     });
   }
 
-  /** A run that was checked needs its lines no more; what comes for it from now on came too late. */
-  forget(run: number): void {
+  /** It was checked: whatever starts for it from now on starts too late. */
+  close(run: number): void {
+    this.readOn();
     this.#byRun.delete(run);
+    this.#over.add(run);
   }
 
-  #readOn(): void {
+  readOn(): void {
     const chunk = Buffer.alloc(262_144);
     for (;;) {
       const bytes = readSync(this.#log, chunk, 0, chunk.length, this.#readTo);
@@ -71,7 +76,9 @@ export class UpstreamProcess {
       this.#tail = lines.pop() ?? '';
       for (const text of lines) {
         const line = JSON.parse(text) as Line;
-        this.#byRun.set(line.run, [...(this.#byRun.get(line.run) ?? []), line]);
+        if (!this.#over.has(line.run))
+          this.#byRun.set(line.run, [...(this.#byRun.get(line.run) ?? []), line]);
+        else if (line.what === 'start') this.late.push(line);
       }
     }
   }
