@@ -18,6 +18,8 @@ export interface CrewOptions {
   readonly options: Options;
   readonly results: Results;
   readonly say: (line: string) => void;
+  /** Everything is being taken away: nothing is played, recorded or started any more. */
+  readonly stopping: AbortSignal;
 }
 
 export interface Crew {
@@ -29,7 +31,7 @@ const defaultSeed = 1;
 const progressMs = 5_000;
 
 /** Lanes that play what is planned, each what fits it, until nothing is left. */
-export async function crew({ stage, options, results, say }: CrewOptions): Promise<Crew> {
+export async function crew({ stage, options, results, say, stopping }: CrewOptions): Promise<Crew> {
   const hasStandby = binDir() !== null;
   const skipped = hasStandby ? [] : [`freeze standby (it needs ${howToGetIt})`];
   const seed = options.seed ?? results.all.at(-1)?.seed ?? defaultSeed;
@@ -71,7 +73,8 @@ export async function crew({ stage, options, results, say }: CrewOptions): Promi
         const lane = await openLane(stage, { kind, number, serverUrl: server.url, upstream });
         for (let plan = queue.next(kind); plan !== null; plan = queue.next(kind)) {
           await throttle.enter();
-          await playAndCheck(lane, plan, { results, known, say });
+          if (stopping.aborted) return;
+          await playAndCheck(lane, plan, { results, known, say, stopping });
           throttle.leave();
         }
       }),
@@ -142,16 +145,19 @@ interface Desk {
   readonly results: Results;
   readonly known: Pick<Result, 'seed' | 'commit' | 'code' | 'node' | 'postgres'>;
   readonly say: (line: string) => void;
+  readonly stopping: AbortSignal;
 }
 
-async function playAndCheck(lane: Lane, plan: Plan, { results, known, say }: Desk): Promise<void> {
+async function playAndCheck(lane: Lane, plan: Plan, { results, known, say, stopping }: Desk): Promise<void> {
   const beganMs = performance.now();
   const { facts, calls, rare, outcome } = await play(lane, plan).catch(async (error: Error) => {
+    stopping.throwIfAborted();
     // Something took too long on a busy machine: the run counts for nothing, and the lane is made well again.
     say(`run ${plan.number}, ${plan.point.name} × ${plan.action}, was given up: ${error.message}`);
     await mend(lane);
     return { facts: null, calls: [], rare: [], outcome: 'given up' };
   });
+  stopping.throwIfAborted();
   const violations = facts === null ? [] : check(facts);
   const { number: run, point, action, path, cut } = plan;
   const result: Result = {

@@ -16,7 +16,7 @@ export class UsageError extends Error {}
 
 const longRuns = 10_000;
 /** Most of a run is waiting for a lease to end: on two cores this keeps them busy. */
-const usualLanes = 16;
+const usualLanes = 12;
 
 export const usage = `usage: npm run torture -- [options]
 

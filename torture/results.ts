@@ -69,7 +69,7 @@ export function versions(): Versions {
   const git = (...args: string[]): string =>
     spawnSync('git', args, { cwd: root, encoding: 'utf8' }).stdout?.trim() ?? '';
   const isDirty = git('status', '--porcelain', 'src', 'migrations') !== '';
-  const trees = git('rev-parse', '--short=12', 'HEAD:src', 'HEAD:migrations').split('\n').join('+');
+  const trees = ['HEAD:src', 'HEAD:migrations'].map((tree) => git('rev-parse', '--short=12', tree)).join('+');
   const commit = git('rev-parse', '--short', 'HEAD');
   return { commit, code: isDirty ? `${trees}, changed` : trees, node: process.version };
 }

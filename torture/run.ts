@@ -18,7 +18,7 @@ import { percent, type Summary, summarize } from './summary.ts';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 const stage = new Stage();
-let isStopping = false;
+const stopping = new AbortController();
 
 async function main(): Promise<number> {
   const options = parseOptions(process.argv.slice(2));
@@ -29,7 +29,7 @@ async function main(): Promise<number> {
   const isTry = options.point !== undefined || options.action !== undefined;
   const name = options.isShort ? 'short' : isTry ? 'try' : 'long';
   const results = new Results(name, options.isFresh || name !== 'long');
-  const { work, skipped } = await crew({ stage, options, results, say });
+  const { work, skipped } = await crew({ stage, options, results, say, stopping: stopping.signal });
   const conclude = (): Summary => {
     const summary = summarize(results.all, { skipped, isTry });
     writeFileSync(results.file('summary.json'), `${JSON.stringify(summary, null, 2)}\n`);
@@ -37,15 +37,15 @@ async function main(): Promise<number> {
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
-      isStopping = true;
       say('Stopping; the same command goes on from here …');
+      stopping.abort();
       conclude();
       void stage.strike().then(() => process.exit(130));
     });
   }
   await work();
   // Ctrl-C has taken everything away: its own handler ends us.
-  if (isStopping) return 130;
+  if (stopping.signal.aborted) return 130;
   const summary = conclude();
   tell(summary, relative(process.cwd(), results.file('summary.json')));
   return summary.verdict === 'kept' ? 0 : 1;
@@ -69,10 +69,10 @@ try {
 } catch (error) {
   const isUsage = error instanceof UsageError;
   // What was under way at a Ctrl-C lost its partners.
-  if (!isStopping) say(`torture: ${(error as Error).stack}${isUsage ? `\n\n${usage}` : ''}`);
+  if (!stopping.signal.aborted) say(`torture: ${(error as Error).stack}${isUsage ? `\n\n${usage}` : ''}`);
   code = isUsage ? 2 : 1;
 }
-if (!isStopping) {
+if (!stopping.signal.aborted) {
   await stage.strike();
   process.exit(code);
 }

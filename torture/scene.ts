@@ -13,10 +13,11 @@ export interface Setting {
 
 const lateDeadline = `UPDATE oncegate.record
 SET deadline = clock_timestamp()
-WHERE key = $1 AND state = 'in_progress'`;
+WHERE key = $1 AND tenant = 'a' AND state = 'in_progress'`;
 
-const expiredKey = `SELECT FROM oncegate.record
-WHERE key = $1 AND retain_until <= clock_timestamp()`;
+/** No row: it was reaped already. */
+const keptKey = `SELECT FROM oncegate.record
+WHERE key = $1 AND tenant = 'a' AND retain_until > clock_timestamp()`;
 
 /** Points before the upstream answers: there it may be told to wait with that. */
 const beforeAnswer = /^(body|reserve|mark|request|half the request)/;
@@ -46,10 +47,10 @@ export async function setUp(notes: Notes): Promise<Setting | null> {
     case 'expired':
       // Beside what is reaped something runs.
       if (!(await holdUpstream(notes, { ...main, key: `held-${key}`, path: '/plain' }))) return null;
-      await notes.ask(main).done;
+      if ((await notes.ask(main).done).how !== 'executed') return null;
       return { candidates: lane.replicas, begin: async () => undefined };
     case 'again':
-      await notes.ask(main).done;
+      if (!/^(executed|released)$/.test((await notes.ask(main).done).how)) return null;
       if (plan.path === '/brief') await until('past its retention', () => isExpired(notes));
       return { ...alone, begin: async () => notes.ask(main) };
   }
@@ -75,5 +76,5 @@ async function makeOverdue({ lane, key }: Notes): Promise<undefined> {
 }
 
 async function isExpired({ lane, key }: Notes): Promise<boolean> {
-  return ((await lane.database.query(expiredKey, [key])).rowCount ?? 0) > 0;
+  return (await lane.database.query(keptKey, [key])).rowCount === 0;
 }

@@ -4,8 +4,8 @@ import type { Teardown } from '../test/helpers/postgres.ts';
 const resolutionMs = 10;
 const lookMs = 2_000;
 /** Of this process, beyond its own clock: what the sidecars wait for a processor is about the same. */
-const starvedMs = 120;
-const easyMs = 40;
+const starvedMs = 400;
+const easyMs = 200;
 const least = 3;
 
 /**
@@ -20,11 +20,11 @@ export class Throttle {
 
   constructor(t: Teardown, most: number) {
     this.#most = most;
-    this.#limit = Math.max(least, Math.ceil(most / 2));
+    this.#limit = most;
     const delay = monitorEventLoopDelay({ resolution: resolutionMs });
     delay.enable();
     const timer = setInterval(() => {
-      const lateMs = delay.percentile(95) / 1e6 - resolutionMs;
+      const lateMs = delay.percentile(90) / 1e6 - resolutionMs;
       delay.reset();
       if (lateMs > starvedMs) this.#limit = Math.max(least, Math.floor(this.#limit * 0.7));
       else if (lateMs < easyMs) this.#limit = Math.min(this.#most, this.#limit + 1);
