@@ -76,9 +76,18 @@ export class Pair {
     await this.#untilStandby(`sync_state = 'sync'`);
   }
 
-  /** From now on nothing reaches the standby, until the next failover. */
+  /** From now on nothing reaches the standby, until the next failover or `mend`. */
   partition(): void {
     this.#link.pause();
+  }
+
+  mend(): void {
+    this.#link.resume();
+  }
+
+  /** The primary itself, past the address that follows it. */
+  get directUrl(): string {
+    return this.#primary.url;
   }
 
   /** Those whose commit waits for the standby: it is visible from then on. */

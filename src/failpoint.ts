@@ -14,7 +14,10 @@ export type Failpoint =
   | 'response_head'
   | 'response_data'
   | 'response_complete'
-  | 'answer_sent';
+  | 'answer_sent'
+  /** Between the look and the change; only where something was found. */
+  | 'sweep_found'
+  | 'reap_found';
 
 const points = channel('oncegate:failpoint');
 

@@ -17,6 +17,17 @@ export interface Orders {
   paused: boolean;
   deliveredBytes: number;
   readonly armed: Set<Armed>;
+  /** Bytes that may still be delivered, on all connections together; then everything waits. null: no limit. */
+  quota: Quota | null;
+  /** Most bytes in one write, so that the receiver reads in pieces; 0: as they came. */
+  sliceBytes: number;
+  /** Milliseconds that a chunk waits before it goes on. */
+  delayMs: number;
+}
+
+export interface Quota {
+  leftBytes: number;
+  readonly onSpent: () => void;
 }
 
 export interface Armed {
@@ -59,12 +70,30 @@ export class Lane {
 
   flush(): void {
     if (this.#held || this.#orders.paused || this.to.destroyed) return;
-    for (const chunk of this.#queue.splice(0)) {
-      this.#orders.deliveredBytes += chunk.length;
-      this.to.write(chunk);
+    for (let chunk = this.#queue.shift(); chunk !== undefined; chunk = this.#queue.shift()) {
+      const allowed = this.#spend(chunk.length);
+      if (allowed > 0) this.#write(chunk.subarray(0, allowed));
+      if (allowed === chunk.length) continue;
+      this.#queue.unshift(chunk.subarray(allowed));
+      return;
     }
     if (this.#end === 'ended') this.to.end();
     if (this.#end === 'reset') reset(this.to);
+  }
+
+  #spend(bytes: number): number {
+    const { quota } = this.#orders;
+    if (quota === null) return bytes;
+    const allowed = Math.min(bytes, quota.leftBytes);
+    quota.leftBytes -= allowed;
+    if (quota.leftBytes === 0) quota.onSpent();
+    return allowed;
+  }
+
+  #write(bytes: Buffer): void {
+    this.#orders.deliveredBytes += bytes.length;
+    const most = this.#orders.sliceBytes || bytes.length;
+    for (let from = 0; from < bytes.length; from += most) this.to.write(bytes.subarray(from, from + most));
   }
 
   #finish(end: 'ended' | 'reset'): void {
@@ -80,7 +109,8 @@ export class Lane {
       if (armed.fire(this) === 'drop') return;
     }
     this.#queue.push(chunk);
-    this.flush();
+    if (this.#orders.delayMs === 0) this.flush();
+    else setTimeout(() => this.flush(), this.#orders.delayMs);
   }
 
   #completes(armed: Armed, chunk: Buffer, messages: ReturnType<ServerMessages['feed']>): boolean {

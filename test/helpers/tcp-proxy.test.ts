@@ -290,3 +290,24 @@ t.test('a server of its own can be stopped, crashed, and started in the same pla
     await query(server.url, 'SELECT n FROM kept');
   }
 });
+
+t.test('so many bytes and no more, until the limit is lifted', async (t) => {
+  const { proxy, open } = await rig(t);
+  const { client, server } = await open();
+  const spent = proxy.limit('toServer', 5);
+  client.socket.write('hello world');
+  await spent;
+  await server.until(({ received }) => received === 'hello');
+  proxy.lift();
+  await server.until(({ received }) => received === 'hello world');
+});
+
+t.test('bytes in slices, and late, are the same bytes in the same order', async (t) => {
+  const { proxy, open } = await rig(t);
+  const { client, server } = await open();
+  proxy.shape({ sliceBytes: 1, delayMs: 5 });
+  client.socket.write('one ');
+  client.socket.end('two');
+  await server.until(({ received, ended }) => received === 'one two' && ended === 'FIN');
+  t.equal(proxy.counts().toServer, 7);
+});

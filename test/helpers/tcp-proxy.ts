@@ -1,7 +1,15 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { Teardown } from './postgres.ts';
-import { type Direction, Lane, type Match, type MessageMatch, type Orders, reset } from './tcp-lane.ts';
+import {
+  type Armed,
+  type Direction,
+  Lane,
+  type Match,
+  type MessageMatch,
+  type Orders,
+  reset,
+} from './tcp-lane.ts';
 
 /**
  * `cut-before`: both sides are reset, and the chunk with the match is not delivered. Of a match that came in several
@@ -17,6 +25,8 @@ export interface Trap {
   readonly fired: Promise<void>;
   release(): void;
   cut(): void;
+  /** It has not fired, and shall not any more. */
+  disarm(): void;
 }
 
 export interface TcpProxy {
@@ -31,6 +41,11 @@ export interface TcpProxy {
   resume(direction?: Direction): void;
   /** New connections are reset at once. */
   refuse(on: boolean): void;
+  /** So many more bytes in this direction, then all of it waits until `lift`. Resolves when they were delivered. */
+  limit(direction: Direction, bytes: number): Promise<void>;
+  lift(): void;
+  /** How bytes go on, both ways: in slices, late. Zeros: as they came, at once. */
+  shape(how: { sliceBytes: number; delayMs: number }): void;
   onceServerSends(match: Match, action: Action): Trap;
   onceClientSends(match: Match, action: Action): Trap;
 }
@@ -108,13 +123,32 @@ export async function tcpProxy(t: Teardown, target: { host: string; port: number
     refuse(on) {
       refusing = on;
     },
+    limit: (direction, bytes) =>
+      new Promise((resolve) => {
+        orders[direction].quota = { leftBytes: bytes, onSpent: resolve };
+      }),
+    lift() {
+      for (const each of directions()) each.quota = null;
+      for (const lane of lanes.keys()) lane.flush();
+    },
+    shape({ sliceBytes, delayMs }) {
+      for (const each of directions()) Object.assign(each, { sliceBytes, delayMs });
+    },
     onceServerSends: (match, action) => arm(orders.toClient, lanes, { match, action }),
     onceClientSends: (match, action) => arm(orders.toServer, lanes, { match, action }),
   };
 }
 
 function newOrders(direction: Direction): Orders {
-  return { direction, paused: false, deliveredBytes: 0, armed: new Set() };
+  return {
+    direction,
+    paused: false,
+    deliveredBytes: 0,
+    armed: new Set(),
+    quota: null,
+    sliceBytes: 0,
+    delayMs: 0,
+  };
 }
 
 function cut({ client, server }: Connection): void {
@@ -124,8 +158,9 @@ function cut({ client, server }: Connection): void {
 
 function arm(orders: Orders, lanes: Map<Lane, Connection>, trap: { match: Match; action: Action }): Trap {
   let caught: { lane: Lane; connection: Connection } | undefined;
+  let disarm = (): void => {};
   const fired = new Promise<void>((resolve) => {
-    orders.armed.add({
+    const armed: Armed = {
       match: trap.match,
       fire(lane) {
         const connection = lanes.get(lane);
@@ -138,12 +173,15 @@ function arm(orders: Orders, lanes: Map<Lane, Connection>, trap: { match: Match;
         setImmediate(resolve);
         return trap.action === 'cut-before' ? 'drop' : 'queue';
       },
-    });
+    };
+    orders.armed.add(armed);
+    disarm = () => void orders.armed.delete(armed);
   });
   return {
     fired,
     release: () => caught?.lane.release(),
     cut: () => caught && cut(caught.connection),
+    disarm,
   };
 }
 

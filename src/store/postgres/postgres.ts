@@ -1,4 +1,5 @@
 import { idOf, type RecordId, type StoredRecord } from '../../core/record.ts';
+import { failpoint } from '../../failpoint.ts';
 import type {
   Census,
   Completion,
@@ -178,6 +179,7 @@ export class PostgresStore implements Store {
         ({ scope, key, attempt, method, path, requestId, reason, to }) as Swept,
     );
     found.sort(compareIds);
+    if (found.length > 0) failpoint('sweep_found');
     const swept = new Set<unknown>();
     for (const [to, statement] of [
       ['unknown', sweep] as const,
@@ -210,6 +212,7 @@ export class PostgresStore implements Store {
   async reap(limit: number): Promise<number> {
     const rows = await this.#pass(findReapable, [limit]);
     const found = rows.map(([scope, key, attempt]) => ({ scope, key, attempt }) as Held).sort(compareIds);
+    if (found.length > 0) failpoint('reap_found');
     const reaped = found.length === 0 ? 0 : (await this.#passOver(found, reap, heldArrays)).length;
     // A full pass is followed by another at once: these few can wait for the last.
     if (reaped === limit) return reaped;
