@@ -4,6 +4,7 @@
  */
 import type { Drill } from './drill.ts';
 import { failover } from './failover.ts';
+import { hammer } from './hammer.ts';
 import { hotKey } from './hot-key.ts';
 import { late } from './late.ts';
 import { type Options, parseOptions, UsageError } from './options.ts';
@@ -13,7 +14,7 @@ import { passed, report } from './report.ts';
 import { Stage } from './stage.ts';
 import { suspend } from './suspend.ts';
 
-const drills: readonly Drill[] = [failover, suspend, hotKey, late, pooler];
+const drills: readonly Drill[] = [failover, suspend, hotKey, late, pooler, hammer];
 
 const usage = `usage: npm run drill -- <name> [options]
 
@@ -22,6 +23,7 @@ ${drills.map(({ name, about }) => `  ${name.padEnd(10)} ${about}`).join('\n')}
 
   --rounds N     of failover and suspend
   --seconds N    of load in pooler
+  --requests N   of hammer
   --sync, --async    which standby in failover (--sync)
   --short        a first impression: all of them in under 90 seconds
   --seed N       the same choices again`;
