@@ -2,7 +2,7 @@
 import { requestOf, type Told, wordOf } from './callers.ts';
 import { Line } from './hammer-line.ts';
 import { type Burst, Plan } from './hammer-plan.ts';
-import { burstMs, type Hammered, type Passage, Tally } from './hammer-tally.ts';
+import { type Hammered, type Passage, Tally } from './hammer-tally.ts';
 
 export interface Order {
   readonly urls: readonly string[];
@@ -77,9 +77,9 @@ class Hammer {
     this.#underWay += 1;
     for (const [i, replica] of burst.replicas.entries()) {
       const line = this.#free[replica]?.shift() as Line;
-      // The first at once, the others in what is left of the time, as the timers of a busy process come late.
-      if (i === 0) this.#send(counted, line, request);
-      else setTimeout(() => this.#send(counted, line, request), 1 + (i % (burstMs - 2)));
+      const afterMs = i % (burst.spreadMs + 1);
+      if (afterMs === 0) this.#send(counted, line, request);
+      else setTimeout(() => this.#send(counted, line, request), afterMs);
     }
   }
 

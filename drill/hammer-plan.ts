@@ -2,16 +2,19 @@ import { Random } from './random.ts';
 
 /** Duplicates of one key that are sent together. */
 export interface Burst {
-  readonly number: number;
   readonly key: string;
   /** Where each duplicate goes, by number of the replica. */
   readonly replicas: readonly number[];
+  /** Milliseconds from the first to the last of them; 0: all at once. */
+  readonly spreadMs: number;
   /** Its key came before: nothing but replays. */
   readonly isAgain: boolean;
   /** Its key never comes again. */
   readonly isLast: boolean;
 }
 
+/** Well below `burstMs`, as the timers of a busy process come late. */
+const spreadsMs = [0, 0, 1, 3];
 const leastSize = 2;
 const mostSize = 50;
 /** Zipf's exponent, at which a key from `leastSize` to `mostSize` comes 10 times on average. */
@@ -58,7 +61,7 @@ export class Plan {
 
   #burst(key: string, size: number, which: Pick<Burst, 'isAgain' | 'isLast'>): Burst {
     const replicas = Array.from({ length: size }, () => this.#random.between(0, this.#replicas - 1));
-    return { number: this.#number, key, replicas, ...which };
+    return { key, replicas, spreadMs: this.#random.pick(spreadsMs), ...which };
   }
 
   #size(): number {

@@ -7,6 +7,7 @@ import { failover } from './failover.ts';
 import { hammer } from './hammer.ts';
 import { hotKey } from './hot-key.ts';
 import { late } from './late.ts';
+import { mixed } from './mixed.ts';
 import { type Options, parseOptions, UsageError } from './options.ts';
 import { pooler } from './pooler.ts';
 import { Random } from './random.ts';
@@ -14,7 +15,7 @@ import { passed, report } from './report.ts';
 import { Stage } from './stage.ts';
 import { suspend } from './suspend.ts';
 
-const drills: readonly Drill[] = [failover, suspend, hotKey, late, pooler, hammer];
+const drills: readonly Drill[] = [failover, suspend, hotKey, late, pooler, hammer, mixed];
 
 const usage = `usage: npm run drill -- <name> [options]
 
@@ -22,7 +23,7 @@ ${drills.map(({ name, about }) => `  ${name.padEnd(10)} ${about}`).join('\n')}
   all        every one of them
 
   --rounds N     of failover and suspend
-  --seconds N    of load in pooler
+  --seconds N    of load in pooler and mixed
   --requests N   of hammer
   --sync, --async    which standby in failover (--sync)
   --short        a first impression: all of them in under 90 seconds
