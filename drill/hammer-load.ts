@@ -17,6 +17,9 @@ const patienceMs = 30_000;
 /** A call that was told one of these asks again. */
 const retried = new Set(['in_progress', 'store_unavailable', 'answer_unsaved', 'overloaded']);
 
+/** Calls that ended without an answer: then no new burst is begun, for it is broken already and each takes its time. */
+const mostUnanswered = 100;
+
 class Hammer {
   readonly #plan: Plan;
   readonly #tally: Tally;
@@ -58,7 +61,7 @@ class Hammer {
   #fill(): void {
     while (this.#next !== null && this.#hasRoom(this.#next)) {
       this.#play(this.#next);
-      this.#next = this.#plan.next();
+      this.#next = this.#tally.unanswered > mostUnanswered ? null : this.#plan.next();
     }
     if (this.#next === null && this.#underWay === 0) this.#endedMs ??= performance.now();
   }

@@ -42,6 +42,7 @@ const mostUnlike = 1_000;
 
 export class Tally {
   calls = 0;
+  unanswered = 0;
   readonly ends: Record<string, number> = {};
   readonly refusals: Record<string, number> = {};
   readonly #unlike: string[] = [];
@@ -66,7 +67,10 @@ export class Tally {
     count(this.ends, word);
     this.#latencies[this.calls] = ms;
     this.calls += 1;
-    if (told.status !== 201) return;
+    if (told.status !== 201) {
+      this.unanswered += 1;
+      return;
+    }
     const bytes = bytesOf(told);
     const first = this.#first.get(key);
     if (first === undefined) this.#first.set(key, bytes);
