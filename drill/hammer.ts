@@ -25,7 +25,8 @@ const config = `
 lease: ${leaseMs}ms
 loops: { sweep: ${sweepMs}ms }`;
 
-const lookEveryMs = 5_000;
+const lookEveryMs = 500;
+const saySeconds = 5;
 /** Milliseconds without one more call that ended: then something hangs. */
 const silenceMs = 60_000;
 
@@ -87,13 +88,14 @@ function startPart(stage: Stage, name: string, seed: number): Child {
 async function finish(load: Child, order: Order, say: (line: string) => void): Promise<Hammered> {
   let state = await load.ask<Hammered>(order);
   for (let aliveMs = performance.now(); !state.isDone; ) {
-    await delay(lookEveryMs / 10);
+    await delay(lookEveryMs);
     const { calls, seconds } = state;
     state = await load.ask<Hammered>({});
     if (state.error !== null) throw new Error(state.error);
     if (state.calls > calls) aliveMs = performance.now();
     if (performance.now() - aliveMs > silenceMs) throw new Error(`no call ended for ${silenceMs / 1_000} s`);
-    if (Math.floor(seconds / 5) < Math.floor(state.seconds / 5)) say(progress(state, order.requests));
+    if (Math.floor(seconds / saySeconds) < Math.floor(state.seconds / saySeconds))
+      say(progress(state, order.requests));
   }
   return state;
 }

@@ -114,8 +114,8 @@ export class MoodyUpstream implements LoggedUpstream {
     this.moods[name] = (this.moods[name] ?? 0) + 1;
     if (mood === null) setTimeout(answer, this.#random.between(0, slowestMs), start, res);
     else {
-      // Before the first byte leaves: the next start may be here when this returns.
-      if (mood.frees) this.#freed.set(start.number, this.starts.length);
+      // Before the first byte leaves, after which the next start may come; nobody hears what is said to one who has gone.
+      if (mood.frees && !res.destroyed) this.#freed.set(start.number, this.starts.length);
       mood.act(start, res, this.#random);
     }
   }

@@ -26,7 +26,7 @@ ${drills.map(({ name, about }) => `  ${name.padEnd(10)} ${about}`).join('\n')}
   --seconds N    of load in pooler and mixed
   --requests N   of hammer
   --sync, --async    which standby in failover (--sync)
-  --short        a first impression: all of them in under 90 seconds
+  --short        a first impression: all of them in about two and a half minutes
   --seed N       the same choices again`;
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
