@@ -11,6 +11,8 @@ export interface Mixed {
   readonly visits: Visits;
   readonly upstream: MoodyUpstream;
   readonly happened: readonly Happened[];
+  /** Of replicas that ended before they served, and were started once more. */
+  readonly failedStarts: readonly string[];
   readonly inProgress: number;
   readonly verified: Verified;
   /** Unknown keys that a retry got anything else of than a refusal. */
@@ -68,7 +70,8 @@ function findingsOf(all: Mixed): Finding[] {
   ];
 }
 
-function tablesOf({ seconds, load, visits, upstream, happened, verified }: Mixed): Table[] {
+function tablesOf(all: Mixed): Table[] {
+  const { seconds, load, visits, upstream, happened, failedStarts, verified } = all;
   const { keys, unknown, needlesslyUnknown, lost } = verified;
   const share = `${((100 * load.answered) / load.calls).toFixed(1)} %`;
   const figures = [
@@ -79,11 +82,12 @@ function tablesOf({ seconds, load, visits, upstream, happened, verified }: Mixed
     unknown.length,
     needlesslyUnknown.length,
     lost.length,
+    failedStarts.length,
   ];
   return [
     {
       title: `${seconds} s of load`,
-      head: ['keys', 'calls', 'answered', 'starts', 'unknown', 'never sent', 'lost'],
+      head: ['keys', 'calls', 'answered', 'starts', 'unknown', 'never sent', 'lost', 'failed starts'],
       rows: [figures.map(String)],
     },
     { title: 'faults', head: ['what', 'times', 'lasted s'], rows: faultRows(happened) },

@@ -14,11 +14,15 @@ drain: { max: 8s }
 defaults: { inFlight: { wait: 1s }, maxStoredBody: ${maxStoredBytes}b }`;
 
 const replicas = 3;
+/** Each start looks for its store for 30 s by itself. */
+const startWithinMs = 60_000;
 
 /** A sidecar that may be killed and started again, and its own lines to PostgreSQL and to the upstream. */
 export class Replica {
   readonly store: TcpProxy;
   readonly upstream: TcpProxy;
+  /** What it said when it could not be started again, each time. */
+  readonly failedStarts: string[] = [];
   readonly #start: () => Promise<SidecarProcess>;
   #process: SidecarProcess;
 
@@ -59,8 +63,20 @@ export class Replica {
     await this.#process.exited;
   }
 
+  /** As a platform does: who ends at its start is started again. PostgreSQL may be in trouble at that very moment. */
   async startAgain(): Promise<void> {
-    this.#process = await this.#start();
+    this.#process = await until(
+      'a replica that serves',
+      async () => {
+        try {
+          return await this.#start();
+        } catch (error) {
+          this.failedStarts.push((error as Error).message);
+          return null;
+        }
+      },
+      startWithinMs,
+    );
   }
 
   async isReady(): Promise<boolean> {

@@ -48,6 +48,8 @@ async function run({ stage, options, random, say }: Context): Promise<Outcome> {
   const ranUnknown = await verifyUnknown(verified.unknown, upstream, urls);
   const keys = new Set(upstream.starts.map(({ key }) => key));
   const ranAgain = [...keys].flatMap((key) => upstream.faultsOf(key));
+  const failedStarts = scene.replicas.flatMap((replica) => replica.failedStarts);
   const { happened } = trouble;
-  return outcomeOf({ seconds, load, visits, upstream, happened, inProgress, verified, ranUnknown, ranAgain });
+  const after = { inProgress, verified, ranUnknown, ranAgain };
+  return outcomeOf({ seconds, load, visits, upstream, happened, failedStarts, ...after });
 }

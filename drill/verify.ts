@@ -29,8 +29,9 @@ export async function verify(
   const lost: string[] = [];
   const unknown: string[] = [];
   const endless: string[] = [];
+  let asked = 0;
   await forEach([...finals], async ([key, before]) => {
-    const now = await persist({ urls, key, withinMs: patienceMs });
+    const now = await persist({ urls, from: asked++, key, withinMs: patienceMs });
     if (now.kind === 'unknown') unknown.push(key);
     if (now.kind === 'gave_up') endless.push(key);
     if (before.kind === 'answered' && !repeats(before, now))
