@@ -32,6 +32,7 @@ export class BackendKiller {
   async stop(): Promise<void> {
     this.#isStopping = true;
     await this.#work;
+    await this.#client.end();
   }
 
   async #run(): Promise<void> {

@@ -43,15 +43,7 @@ export class Callers {
 
   /** All at once. One promise per caller; it rejects when the connection ends before the answer. */
   send(key: string): Promise<Told>[] {
-    const body = `{"for":"${key}"}`;
-    const head = [
-      'POST /charges HTTP/1.1',
-      'Host: drill',
-      `Idempotency-Key: ${key}`,
-      'Content-Type: application/json',
-      `Content-Length: ${body.length}`,
-    ];
-    const request = `${head.join('\r\n')}\r\n\r\n${body}`;
+    const request = requestOf(key);
     return this.#sockets.map((socket) => exchange(socket, request));
   }
 }
@@ -74,18 +66,41 @@ function exchange(socket: Socket, request: string): Promise<Told> {
   });
 }
 
+/** Made once: a load generator reads a million heads. */
+const fields = {
+  length: /^content-length: (.*)$/im,
+  how: /^idempotency-status: (.*)$/im,
+  location: /^location: (.*)$/im,
+};
+
 /** null: more must come. Answers here have a length and no chunks. */
-function wholeAnswerIn(text: string): Told | null {
+export function wholeAnswerIn(text: string): Told | null {
   const headEnd = text.indexOf('\r\n\r\n');
   if (headEnd < 0) return null;
   const head = text.slice(0, headEnd);
-  const field = (name: string): string => new RegExp(`^${name}: (.*)$`, 'im').exec(head)?.[1]?.trim() ?? '';
+  const field = (name: keyof typeof fields): string => fields[name].exec(head)?.[1]?.trim() ?? '';
   const body = text.slice(headEnd + 4);
-  if (body.length < Number(field('content-length'))) return null;
-  return {
-    status: Number(head.slice(9, 12)),
-    how: field('idempotency-status'),
-    location: field('location'),
-    body,
-  };
+  if (body.length < Number(field('length'))) return null;
+  return { status: Number(head.slice(9, 12)), how: field('how'), location: field('location'), body };
+}
+
+/** All bytes of a guarded request of the drills. */
+export function requestOf(key: string): string {
+  const body = `{"for":"${key}"}`;
+  const head = [
+    'POST /charges HTTP/1.1',
+    'Host: drill',
+    `Idempotency-Key: ${key}`,
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+  ];
+  return `${head.join('\r\n')}\r\n\r\n${body}`;
+}
+
+/** All that a replay must repeat. */
+export const bytesOf = (told: Told): string => `${told.status} ${told.location} ${told.body}`;
+
+/** What it is in a word: how the answer came about, or the problem's code. */
+export function wordOf({ status, how, body }: Told): string {
+  return status === 201 ? how : (JSON.parse(body) as { code: string }).code;
 }

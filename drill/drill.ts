@@ -51,10 +51,13 @@ export function finding(promise: string, faults: readonly string[], evidence: st
   return { kind: 'broken', promise, evidence: `${faults.length} × ${shown.join('; ')}` };
 }
 
-/** Of all calls so many must have been answered by an execution or a replay, or nothing was tried. */
-const leastAnswered = 0.5;
-
-export function notVacuous(answered: number, calls: number, more: readonly string[] = []): Finding {
+/** `leastAnswered`: of all calls such a share must have been answered by an execution or a replay, or nothing was tried. */
+export function notVacuous(
+  answered: number,
+  calls: number,
+  more: readonly string[] = [],
+  leastAnswered = 0.5,
+): Finding {
   const share = calls === 0 ? 0 : answered / calls;
   const evidence = `${answered} of ${calls} calls answered by an execution or a replay`;
   const reasons = share < leastAnswered ? [evidence, ...more] : more;

@@ -1,4 +1,4 @@
-import type { Told } from './callers.ts';
+import { bytesOf, type Told, wordOf } from './callers.ts';
 import { type Finding, finding, notVacuous, type Outcome, type Table } from './drill.ts';
 import type { Counted } from './hot-key.ts';
 
@@ -37,11 +37,11 @@ function findingsOf({ first, again, starts, waiting, waited, growthMb, reasons }
   const expected = /^(201 (executed|replayed)|409 in_progress)$/;
   const why = Object.keys(reasons).join(', ');
   const wrong = [
-    ...first.filter((told) => !expected.test(wordOf(told))),
+    ...first.filter((told) => !expected.test(answerOf(told))),
     ...again.filter(({ status }) => status !== 201),
   ];
   const unlike = [...answered, ...again.filter(({ status }) => status === 201)].filter(
-    (told) => bytesOf(told) !== bytesOf(answered[0]),
+    (told) => bytesOf(told) !== bytesOf(answered[0] as Told),
   );
   const perSecond = perSecondOf(waited);
   const speed = `${perSecond.toFixed(1)} a second while ${waiting} waited`;
@@ -50,7 +50,7 @@ function findingsOf({ first, again, starts, waiting, waited, growthMb, reasons }
     finding('one execution', starts === 1 ? [] : [`${starts} starts`], '1 start'),
     finding(
       'each caller gets the answer or 409, and the answer when it asks again',
-      wrong.map((told) => `${wordOf(told)} (${why})`),
+      wrong.map((told) => `${answerOf(told)} (${why})`),
       `${first.length} callers`,
     ),
     finding(
@@ -78,14 +78,11 @@ function findingsOf({ first, again, starts, waiting, waited, growthMb, reasons }
 
 const perSecondOf = ({ statements, ms }: Counted): number => (statements * 1_000) / ms;
 
-const bytesOf = (told: Told | undefined): string => `${told?.status} ${told?.location} ${told?.body}`;
-
-const wordOf = ({ status, how, body }: Told): string =>
-  `${status} ${status === 201 ? how : (JSON.parse(body) as { code: string }).code}`;
+const answerOf = (told: Told): string => `${told.status} ${wordOf(told)}`;
 
 function tally(all: readonly Told[]): Record<string, number> {
   const counts: Record<string, number> = {};
-  for (const one of all) counts[wordOf(one)] = (counts[wordOf(one)] ?? 0) + 1;
+  for (const one of all) counts[answerOf(one)] = (counts[answerOf(one)] ?? 0) + 1;
   return counts;
 }
 

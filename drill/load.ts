@@ -1,12 +1,15 @@
-import { type Final, persist } from './call.ts';
+import { type Final, persist, repeats } from './call.ts';
 import type { Random } from './random.ts';
 
 export interface LoadOptions {
+  /** Read at each try: a replica that was restarted has another. */
   readonly urls: readonly string[];
   readonly random: Random;
   readonly workers: number;
   /** Keys begin with it. */
   readonly prefix: string;
+  /** Milliseconds after which a client leaves a try and makes the next; never, if it is left out. */
+  readonly tryMs?: number;
 }
 
 /** Milliseconds after which a client gives its call up: longer than any outage that a drill makes. */
@@ -43,26 +46,28 @@ export class Load {
   }
 
   async #work(): Promise<void> {
-    const { urls, random } = this.#options;
+    const { urls, random, tryMs } = this.#options;
     while (!this.#isStopping) {
-      const first = random.between(0, urls.length - 1);
-      const key = this.#key();
+      const key = this.nextKey();
       this.calls += 1;
       const final = await persist({
-        urls: [...urls.slice(first), ...urls.slice(0, first)],
+        urls,
+        from: random.between(0, urls.length - 1),
         key,
         withinMs: patienceMs,
+        ...(tryMs === undefined ? {} : { tryMs }),
         onTry: (seen) => {
           const what = seen.kind === 'answered' ? seen.how : seen.kind === 'refused' ? seen.code : seen.kind;
           this.tries[what] = (this.tries[what] ?? 0) + 1;
         },
       });
       if (final.kind === 'answered') this.answered += 1;
-      this.#keep(key, final);
+      this.keep(key, final);
     }
   }
 
-  #key(): string {
+  /** A new one, or one of a moment ago. */
+  nextKey(): string {
     const { random, prefix } = this.#options;
     if (this.#recent.length > 0 && random.chance(repeatedShare)) return random.pick(this.#recent);
     const key = `${prefix}-${++this.#made}`;
@@ -72,14 +77,20 @@ export class Load {
   }
 
   /** An answer is the last word on its key; after it nothing else may be heard. */
-  #keep(key: string, final: Final): void {
+  keep(key: string, final: Final): void {
     const before = this.finals.get(key);
     if (before?.kind !== 'answered') {
       this.finals.set(key, final);
       return;
     }
-    const isSame = final.kind === 'gave_up' || (final.kind === 'answered' && final.bytes === before.bytes);
-    if (!isSame) this.disagreements.push(`${key}: ${before.bytes}, then ${describe(final)}`);
+    if (final.kind !== 'gave_up' && !repeats(before, final))
+      this.disagreements.push(`${key}: ${before.bytes}, then ${describe(final)}`);
+  }
+
+  /** A key of a moment ago whose answer was seen; null: just now there is none. */
+  answeredKey(): string | null {
+    const answered = this.#recent.filter((key) => this.finals.get(key)?.kind === 'answered');
+    return answered.length === 0 ? null : this.#options.random.pick(answered);
   }
 }
 

@@ -5,6 +5,7 @@ export interface Options {
   /** null: as many as the drill takes to mean something. */
   readonly rounds: number | null;
   readonly seconds: number | null;
+  readonly requests: number | null;
   readonly seed: number;
   readonly replication: 'sync' | 'async';
   readonly isShort: boolean;
@@ -28,6 +29,7 @@ export function parseOptions(args: readonly string[]): CommandLine | 'help' {
     options: {
       rounds: count('rounds', values.rounds),
       seconds: count('seconds', values.seconds),
+      requests: count('requests', values.requests),
       seed: count('seed', values.seed) ?? randomInt(1, 2 ** 31),
       replication: values.async ? 'async' : 'sync',
       isShort: values.short ?? false,
@@ -44,6 +46,7 @@ function parse(args: readonly string[]) {
         help: { type: 'boolean', short: 'h' },
         rounds: { type: 'string' },
         seconds: { type: 'string' },
+        requests: { type: 'string' },
         seed: { type: 'string' },
         sync: { type: 'boolean' },
         async: { type: 'boolean' },

@@ -4,8 +4,10 @@
  */
 import type { Drill } from './drill.ts';
 import { failover } from './failover.ts';
+import { hammer } from './hammer.ts';
 import { hotKey } from './hot-key.ts';
 import { late } from './late.ts';
+import { mixed } from './mixed.ts';
 import { type Options, parseOptions, UsageError } from './options.ts';
 import { pooler } from './pooler.ts';
 import { Random } from './random.ts';
@@ -13,7 +15,7 @@ import { passed, report } from './report.ts';
 import { Stage } from './stage.ts';
 import { suspend } from './suspend.ts';
 
-const drills: readonly Drill[] = [failover, suspend, hotKey, late, pooler];
+const drills: readonly Drill[] = [failover, suspend, hotKey, late, pooler, hammer, mixed];
 
 const usage = `usage: npm run drill -- <name> [options]
 
@@ -21,9 +23,10 @@ ${drills.map(({ name, about }) => `  ${name.padEnd(10)} ${about}`).join('\n')}
   all        every one of them
 
   --rounds N     of failover and suspend
-  --seconds N    of load in pooler
+  --seconds N    of load in pooler and mixed
+  --requests N   of hammer
   --sync, --async    which standby in failover (--sync)
-  --short        a first impression: all of them in under 90 seconds
+  --short        a first impression: all of them in about two and a half minutes
   --seed N       the same choices again`;
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);

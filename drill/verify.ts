@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { persist } from './call.ts';
+import { persist, repeats, tryOnce } from './call.ts';
 import { describe, type Load } from './load.ts';
 import type { LoggedUpstream } from './logged-upstream.ts';
 
@@ -29,21 +29,42 @@ export async function verify(
   const lost: string[] = [];
   const unknown: string[] = [];
   const endless: string[] = [];
-  const left = [...finals];
-  const work = async (): Promise<void> => {
-    for (let next = left.pop(); next !== undefined; next = left.pop()) {
-      const [key, before] = next;
-      const now = await persist({ urls, key, withinMs: patienceMs });
-      if (now.kind === 'unknown') unknown.push(key);
-      if (now.kind === 'gave_up') endless.push(key);
-      if (before.kind === 'answered' && describe(now) !== before.bytes)
-        lost.push(`${key}: ${before.bytes}, now ${describe(now)}`);
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, work));
+  let asked = 0;
+  await forEach([...finals], async ([key, before]) => {
+    const now = await persist({ urls, from: asked++, key, withinMs: patienceMs });
+    if (now.kind === 'unknown') unknown.push(key);
+    if (now.kind === 'gave_up') endless.push(key);
+    if (before.kind === 'answered' && !repeats(before, now))
+      lost.push(`${key}: ${before.bytes}, now ${describe(now)}`);
+  });
   const twice = [...finals.keys()].filter((key) => upstream.startsOf(key).length > 1);
   const needlesslyUnknown = unknown.filter((key) => upstream.startsOf(key).length === 0);
   return { keys: finals.size, twice, lost, unknown, needlesslyUnknown, endless };
+}
+
+/** Asks each replica for each of these unknown keys; gives back what is wrong. Nothing else may be under way. */
+export async function verifyUnknown(
+  keys: readonly string[],
+  upstream: LoggedUpstream,
+  urls: readonly string[],
+): Promise<readonly string[]> {
+  const faults: string[] = [];
+  await forEach([...keys], async (key) => {
+    const before = upstream.startsOf(key).length;
+    for (const url of urls) {
+      const seen = await tryOnce(url, key);
+      if (seen.kind !== 'unknown') faults.push(`${key}: ${seen.kind === 'refused' ? seen.code : seen.kind}`);
+    }
+    if (upstream.startsOf(key).length > before) faults.push(`${key} ran again`);
+  });
+  return faults;
+}
+
+async function forEach<T>(left: T[], work: (one: T) => Promise<void>): Promise<void> {
+  const worker = async (): Promise<void> => {
+    for (let next = left.pop(); next !== undefined; next = left.pop()) await work(next);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
 }
 
 /** Milliseconds past lease and sweep interval, for the passes themselves on a busy machine. */

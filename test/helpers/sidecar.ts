@@ -19,6 +19,8 @@ export interface SidecarOptions {
   readonly config?: string;
   /** Of a process of its own: beats the config. */
   readonly env?: NodeJS.ProcessEnv;
+  /** `dropped`: once it serves, its lines are read and forgotten, for a million of them would fill our memory. */
+  readonly log?: 'kept' | 'dropped';
 }
 
 export interface Sidecar extends Running {
@@ -90,10 +92,15 @@ export async function sidecarProcess(t: Teardown, options: SidecarOptions): Prom
   });
   const lines: string[] = [];
   const { data, ops } = await new Promise<{ data: string; ops: string }>((resolve, reject) => {
-    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+    const output = child.stdout as NodeJS.ReadableStream;
+    const reader = createInterface({ input: output }).on('line', (line) => {
       lines.push(line);
       const said = JSON.parse(line) as { msg?: string; data: string; ops: string };
-      if (said.msg === 'serving') resolve(said);
+      if (said.msg !== 'serving') return;
+      resolve(said);
+      if (options.log !== 'dropped') return;
+      reader.close();
+      output.resume();
     });
     exited.then(
       ([code]) => reject(new Error(`ended with ${code} before it served:\n${lines.join('\n')}`)),
