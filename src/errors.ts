@@ -8,7 +8,7 @@ const exitCodes = {
   store_unreachable: 4,
   store_refused: 4,
   store_not_durable: 2,
-  store_unavailable: 1,
+  store_unavailable: 4,
   port_in_use: 1,
   embedded_failed: 1,
 } as const;

@@ -18,7 +18,7 @@ import type { ProxyDeps } from './proxy/deps.ts';
 import { createProxyServer } from './proxy/server.ts';
 import { Waiters } from './proxy/waiters.ts';
 import { Lease } from './store/lease.ts';
-import { openStore, type StoreTarget } from './store/postgres/open.ts';
+import { openStore, type StoreTarget, whenReachable } from './store/postgres/open.ts';
 import { type Logger, logEvents } from './telemetry/logger.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { UpstreamClient } from './upstream/client.ts';
@@ -50,7 +50,8 @@ const lastSettleMs = 5_000;
 export async function start({ config, policies, storeTarget, log, signal }: StartOptions): Promise<Running> {
   for (const warning of config.warnings) log.warn(warning);
   const stopLogging = logEvents(log);
-  const opened = await openStore(storeTarget, config.identity, { log: (line) => log.info(line), signal });
+  const watching = { log: (line: string) => log.info(line), signal };
+  const opened = await openStore(storeTarget, config.identity, watching);
   for (const warning of opened.warnings) log.warn(warning);
   const standbys = judgeStandbys(opened.durability);
   if (standbys.level === 'warning') log.warn(`the store has ${standbys.text}; ${standbys.advice}`);
@@ -96,7 +97,8 @@ export async function start({ config, policies, storeTarget, log, signal }: Star
   };
 
   try {
-    await renewOnce({ lease });
+    // PostgreSQL may go away again just now.
+    await whenReachable(watching, () => renewOnce({ lease }));
     const opsUrl = await listen(ops, config.listen.ops, { flag: '--ops-listen', field: 'listen.ops' });
     const dataUrl = await listen(data, config.listen.data, { flag: '--listen', field: 'listen.data' });
     loops.push(...startLoops(config, deps));

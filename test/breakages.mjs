@@ -438,6 +438,13 @@ export const breakages = [
     test: 'test/store/postgres.test.ts',
   },
   {
+    rule: 'a start is patient to its last look at the store',
+    file: 'src/main.ts',
+    find: 'await whenReachable(watching, () => renewOnce({ lease }));',
+    replace: 'await renewOnce({ lease });',
+    test: 'test/e2e/start.test.ts',
+  },
+  {
     rule: 'an asynchronous standby is warned of at the start',
     file: 'src/main.ts',
     find: "if (standbys.level === 'warning')",

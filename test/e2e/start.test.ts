@@ -5,6 +5,7 @@ import pg from 'pg';
 import t, { type Test } from 'tap';
 import { ownServer, query, type Teardown, testDatabase } from '../helpers/postgres.ts';
 import { sidecar } from '../helpers/sidecar.ts';
+import { tcpProxy } from '../helpers/tcp-proxy.ts';
 import { until } from '../helpers/until.ts';
 import { testUpstream } from '../helpers/upstream.ts';
 import { closedPort } from '../proxy/pass-through-server.ts';
@@ -64,6 +65,21 @@ t.test('a stop while it waits for its store ends the wait', async (t) => {
     child.kill(signal);
     t.same(await exited, [0, null], signal);
     t.match(said, 'stopped before it served');
+  }
+});
+
+t.test('a store that cuts the last looks before it serves is asked again', async (t) => {
+  const { url } = await testDatabase(t);
+  const { hostname, port } = new URL(url);
+  for (const statement of ['SELECT 1', 'INSERT INTO oncegate.instance']) {
+    const proxy = await tcpProxy(t, { host: hostname, port: Number(port) });
+    const cut = proxy.onceClientSends(statement, 'cut-before');
+    const { lines } = await sidecar(t, { upstream: 'http://127.0.0.1:1', databaseUrl: proxy.through(url) });
+    await cut.fired;
+    t.ok(
+      lines.some((line) => line.includes('trying again')),
+      statement,
+    );
   }
 });
 

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import { OncegateError } from '../../errors.ts';
+import { type ErrorCode, OncegateError } from '../../errors.ts';
 import { startEmbedded } from './embedded.ts';
 import type { DurabilityFacts } from './inspect-server.ts';
 import { checkSchema, migrateUp } from './migrate.ts';
@@ -35,6 +35,7 @@ export interface Watching {
 /** Milliseconds a store may take to come up beside us, as in a pod that starts both. */
 const reachableWithinMs = 30_000;
 const askAgainMs = 1_000;
+const away: ReadonlySet<ErrorCode> = new Set(['store_unreachable', 'store_unavailable']);
 
 /** Reachable, migrated, of our identity, durable; or an error that says which of these it is not. */
 export async function openStore(
@@ -46,29 +47,30 @@ export async function openStore(
   const stop = async () => server?.stop();
   try {
     const url = server?.url ?? (target as { url: string }).url;
-    const { version, tls, durability } = await whenReachable({ log, signal }, async () => {
+    return await whenReachable({ log, signal }, async () => {
       if (server !== null || target.migrate === 'auto') {
         const { applied } = await migrateUp(url);
         for (const name of applied) log(`migrated: ${name}`);
       }
-      return await checkSchema(url, identity);
+      const { version, tls, durability } = await checkSchema(url, identity);
+      const store = new PostgresStore({ url, poolSize: target.poolSize, durability: target.durability });
+      await assertDurable(store);
+      return { store, version, durability, ...describe(target, url, tls), stop };
     });
-    const store = new PostgresStore({ url, poolSize: target.poolSize, durability: target.durability });
-    await assertDurable(store);
-    return { store, version, durability, ...describe(target, url, tls), stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-async function whenReachable<T>({ log, signal }: Watching, work: () => Promise<T>): Promise<T> {
+/** Again and again while the store is away, for as long as a start may take. */
+export async function whenReachable<T>({ log, signal }: Watching, work: () => Promise<T>): Promise<T> {
   const untilMs = performance.now() + reachableWithinMs;
   for (;;) {
     try {
       return await work();
     } catch (error) {
-      const isAway = error instanceof OncegateError && error.code === 'store_unreachable';
+      const isAway = error instanceof OncegateError && away.has(error.code);
       if (!isAway || performance.now() > untilMs || signal?.aborted) throw error;
       log(`${error.message}; trying again for ${Math.ceil((untilMs - performance.now()) / 1000)} s`);
       await setTimeout(askAgainMs, undefined, { signal }).catch(() => {});
