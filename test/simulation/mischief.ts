@@ -17,6 +17,16 @@ export class Mischief {
     return this.#sidecars.filter((sidecar) => !sidecar.isDead);
   }
 
+  /** Those that take requests. */
+  get open(): readonly Sidecar[] {
+    return this.alive.filter((sidecar) => !sidecar.isDraining);
+  }
+
+  /** Those that ended by themselves must have left nothing behind either. */
+  get answerable(): readonly Sidecar[] {
+    return this.#sidecars.filter((sidecar) => !sidecar.isDead || sidecar.isDrained);
+  }
+
   startSidecar(): void {
     this.#made += 1;
     const sidecar = new Sidecar(this.#world, `s${this.#made}`);
@@ -31,6 +41,7 @@ export class Mischief {
       [3, () => this.#pause()],
       [2, () => this.#suspend()],
       [2, () => this.#kill()],
+      [2, () => this.#drain()],
       [2, () => this.#setWallClock()],
       [2, () => this.#cutOff()],
       [settings.hasStandby ? 4 : 0, () => this.#failOver()],
@@ -46,7 +57,7 @@ export class Mischief {
       sidecar.pausedUntilMs = Math.min(sidecar.pausedUntilMs, this.#world.clock.nowMs);
       sidecar.wire.cutUntilMs = 0;
     }
-    if (this.alive.length === 0) this.startSidecar();
+    if (this.open.length === 0) this.startSidecar();
   }
 
   #one(): Sidecar | undefined {
@@ -95,6 +106,16 @@ export class Mischief {
     sidecar.isDead = true;
     clock.after(choices.between(1, 5_000), null, 'restart', () => this.startSidecar());
     for (const connection of sidecar.connections) connection.vanish();
+  }
+
+  /** SIGTERM. Another takes its place. */
+  #drain(): void {
+    const { choices, clock, note } = this.#world;
+    const sidecar = this.#world.choices.pick(this.open);
+    if (sidecar === undefined) return;
+    note(`${sidecar.name} drains`);
+    clock.after(0, sidecar, 'drain', () => void sidecar.drain());
+    clock.after(choices.between(1, 5_000), null, 'another', () => this.startSidecar());
   }
 
   /** Forward only: a step back while the machine sleeps would hide the sleep from both clocks. */

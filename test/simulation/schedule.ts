@@ -84,7 +84,7 @@ export async function playSchedule({ seed, given = [], isTraced = false }: Sched
 async function play(world: World): Promise<{ calls: number; served: number }> {
   const { choices, clock, ledger, settings, note } = world;
   const mischief = new Mischief(world);
-  const callers = new Callers(world, () => mischief.alive);
+  const callers = new Callers(world, () => mischief.open);
   for (let left = choices.between(1, 3); left > 0; left -= 1) mischief.startSidecar();
   callers.invite(troubleMs);
   mischief.plan(troubleMs);
@@ -111,7 +111,9 @@ function healedByMs({ leaseMs }: Settings): number {
 function isSettled({ clock, server }: World, mischief: Mischief, callers: Callers): boolean {
   if (clock.outside > 0 || callers.pending.size > 0) return false;
   for (const { state } of server.rows.values()) if (state === 'in_progress') return false;
-  return mischief.alive.every(({ deps }) => deps.attempts.size === 0 && deps.budget.heldBytes === 0);
+  return mischief.alive.every(
+    ({ deps, isDraining }) => !isDraining && deps.attempts.size === 0 && deps.budget.heldBytes === 0,
+  );
 }
 
 function checkPeace({ ledger, server }: World, mischief: Mischief, callers: Callers): void {
@@ -119,7 +121,7 @@ function checkPeace({ ledger, server }: World, mischief: Mischief, callers: Call
     if (state === 'in_progress') ledger.fault(`${requestId} is in progress for ever`);
   for (const requestId of callers.pending) ledger.fault(`${requestId} was never answered`);
   ledger.checkEvidence();
-  for (const { name, deps } of mischief.alive) {
+  for (const { name, deps } of mischief.answerable) {
     if (deps.attempts.size > 0) ledger.fault(`${name} still holds ${deps.attempts.size} attempts`);
     if (deps.budget.heldBytes !== 0) ledger.fault(`${name} still holds ${deps.budget.heldBytes} bytes`);
   }

@@ -27,6 +27,10 @@ const identity: ProxyDeps['identity'] = {
 const heldBytes = 1_000_000;
 const retryMs = 1_000;
 const reapMs = 20_000;
+/** Milliseconds between looks whether a drain is over; then as in src/main.ts. */
+const lookMs = 100;
+const drainMs = 9_000;
+const lastSettleMs = 5_000;
 
 /** One process: all that src/main.ts puts together for guarded requests, but for the sockets. */
 export class Sidecar implements Owner {
@@ -35,7 +39,14 @@ export class Sidecar implements Owner {
   readonly deps: ProxyDeps;
   readonly #world: World;
   readonly connections = new Set<Connection>();
+  readonly #client: SimUpstreamClient;
+  readonly #store: SimStore;
+  readonly #loops: Loop[] = [];
   isDead = false;
+  /** It takes no more requests. */
+  isDraining = false;
+  /** It came to the end of its drain. */
+  isDrained = false;
   pausedUntilMs = 0;
   monotonicMs: number;
   wallMs: number;
@@ -48,7 +59,9 @@ export class Sidecar implements Owner {
     this.wallMs = choices.between(0, 100_000);
     this.wire = new SimWire(world, this);
     const store = new SimStore(this.wire);
-    const client = new SimUpstreamClient(world, this) as unknown as UpstreamClient;
+    this.#store = store;
+    this.#client = new SimUpstreamClient(world, this);
+    const client = this.#client as unknown as UpstreamClient;
     this.deps = {
       identity,
       policies: { defaults: policy, all: [policy], policyFor: () => policy },
@@ -91,7 +104,31 @@ export class Sidecar implements Owner {
         runOnce: () => reapOnce({ store }),
       },
     ];
-    for (const options of loops) new Loop(options).start();
+    for (const options of loops) this.#loops.push(new Loop(options).start());
+  }
+
+  /** SIGTERM: what runs is answered, then cut, then given up; the lease is closed and the store last. */
+  async drain(): Promise<void> {
+    const { attempts, lease } = this.deps;
+    this.isDraining = true;
+    const cut = setTimeout(() => this.#client.destroy(), drainMs);
+    const atLast = setTimeout(() => {
+      if (attempts.size > 0) this.#world.saw('given up at the end of a drain');
+      attempts.abandon();
+    }, drainMs + lastSettleMs);
+    const endMs = performance.now() + drainMs + lastSettleMs;
+    // Those who only wait have no attempt; what is still there at the end has its connection cut.
+    while (attempts.size > 0 || (this.connections.size > 0 && performance.now() < endMs))
+      await new Promise((resolve) => setTimeout(resolve, lookMs));
+    clearTimeout(cut);
+    clearTimeout(atLast);
+    await Promise.all(this.#loops.map((loop) => loop.stop()));
+    await lease.close().catch(() => {});
+    await this.#store.close(lastSettleMs);
+    this.isDrained = true;
+    this.isDead = true;
+    this.#world.saw('drained');
+    for (const connection of this.connections) connection.vanish();
   }
 
   /** A request has come in. */

@@ -31,6 +31,8 @@ const troubles = [
 export class SimUpstreamClient implements CallOwner {
   readonly #world: World;
   readonly #sidecar: Sidecar;
+  readonly #live = new Set<Call>();
+  #isClosed = false;
 
   constructor(world: World, sidecar: Sidecar) {
     this.#world = world;
@@ -40,12 +42,25 @@ export class SimUpstreamClient implements CallOwner {
   dispatch(request: UpstreamRequest, sink: AnswerSink): UpstreamCall {
     const { method, path, headers, body } = request;
     const call = new Call(this, request, sink, { method, path, headers: headers as string[], body });
+    this.#live.add(call);
+    if (this.#isClosed) {
+      call.refuse(new Error('the upstream client is closed'));
+      return call;
+    }
     const pool = { dispatch: (_: unknown, handler: Handler) => this.#queue(request, handler) };
     call.dispatch(pool as unknown as Dispatcher);
     return call;
   }
 
-  ended(): void {}
+  ended(call: Call): void {
+    this.#live.delete(call);
+  }
+
+  /** Ends every call now. */
+  destroy(): void {
+    this.#isClosed = true;
+    for (const call of this.#live) call.abort(new Error('the upstream client was destroyed'));
+  }
 
   sinkFailed(error: Error): void {
     this.#world.ledger.fault(`a sink failed: ${error.message}`);

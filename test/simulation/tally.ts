@@ -60,6 +60,8 @@ const rareStates = [
   'failover with a loss',
   'answered answer_unsaved',
   'reserved again after it was reaped',
+  'drained',
+  'given up at the end of a drain',
 ] as const;
 
 export function neverSeen({ seen }: Tally): string[] {
