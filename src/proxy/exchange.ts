@@ -5,6 +5,9 @@ import type { Outcome } from '../core/settle.ts';
 import { requestDone } from '../events.ts';
 import type { Budget } from './budget.ts';
 
+/** Milliseconds in which a client takes nothing of its answer. */
+const defaultUnreadMs = 10_000;
+
 /** A guarded request and what is learnt about it on its way. */
 export class Exchange {
   readonly req: IncomingMessage;
@@ -65,6 +68,26 @@ export class Exchange {
     if (!this.#budget.tryTake(bytes)) return false;
     this.#heldBytes += bytes;
     return true;
+  }
+
+  /**
+   * Its answer is handed over and not yet taken: it stays in memory, and counts, until the client has read it, and one that
+   * reads nothing is cut. Without this a client could fill our memory by asking and never reading.
+   */
+  holdUntilTaken(bytes: number, unreadMs = defaultUnreadMs): void {
+    const { req, res } = this;
+    const budget = this.#budget;
+    budget.take(bytes);
+    let held = bytes;
+    const letGo = () => {
+      budget.give(held);
+      held = 0;
+      req.socket.off('close', letGo);
+    };
+    // Both: an answer that stands behind another on its connection is never told of the end of that.
+    res.once('close', letGo);
+    req.socket.once('close', letGo);
+    res.setTimeout(unreadMs, () => res.destroy());
   }
 
   /** Its body will not be sent. */

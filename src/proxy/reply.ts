@@ -75,6 +75,8 @@ function sendAnswer(exchange: Exchange, reply: Extract<Reply, { kind: 'answer' }
   if (!bodiless) headers.push('Content-Length', String(reply.body.length));
   exchange.res.writeHead(reply.status, headers);
   exchange.res.end(bodiless ? undefined : reply.body);
+  // Most answers are with the system by now.
+  if (exchange.res.writableLength > 0) exchange.holdUntilTaken(reply.body.length);
 }
 
 /** After these the connection is not used again: its rest is unwanted, or cannot be trusted to be what it seems. */

@@ -1,13 +1,16 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import t from 'tap';
+import type { Policy } from '../../src/core/policy.ts';
 import { Attempts } from '../../src/proxy/attempts.ts';
 import { readBody } from '../../src/proxy/body.ts';
 import { Budget } from '../../src/proxy/budget.ts';
 import { Capture } from '../../src/proxy/capture.ts';
+import { Exchange } from '../../src/proxy/exchange.ts';
+import { send } from '../../src/proxy/reply.ts';
 import { ask } from '../helpers/client.ts';
 import { sidecar } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
@@ -84,6 +87,37 @@ t.test('an empty body finds no room either: its answer would need some', async (
   t.teardown(() => server.close());
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   t.equal(String((await ask(url)).body), 'overloaded');
+});
+
+t.test('an answer counts until its client has read it, and one that reads nothing is cut', async (t) => {
+  const bytes = 30_000_000;
+  const budget = new Budget(1_000);
+  const policy = {} as Policy;
+  const server = createServer((req, res) => {
+    const exchange = new Exchange(req, res, { policy, requestId: 'r', budget });
+    const body = Buffer.alloc(bytes);
+    if (req.url === '/unread') {
+      res.end(body);
+      exchange.holdUntilTaken(bytes, 50);
+      return;
+    }
+    const answer = { kind: 'answer', status: 200, headers: [], retainUntilMs: null } as const;
+    void send(exchange, { ...answer, body, idempotency: 'replayed' });
+    t.equal(budget.heldBytes, bytes, 'on its way');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const client = connect(port, '127.0.0.1');
+  t.teardown(() => client.destroy());
+  // Two at once: of the second no byte is under way when the connection ends.
+  client.write('GET /unread HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2));
+  await until('both are held', () => budget.heldBytes === 2 * bytes);
+  t.equal(budget.tryTake(1), false, 'nothing new meanwhile');
+  await until('it is cut', () => budget.heldBytes === 0);
+  const { body } = await ask(`http://127.0.0.1:${port}/read`);
+  t.equal(body.length, bytes);
+  await until('it was read', () => budget.heldBytes === 0);
 });
 
 t.test('duplicates that wait keep no body in memory', async (t) => {
