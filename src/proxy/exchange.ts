@@ -75,18 +75,10 @@ export class Exchange {
    * reads nothing is cut. Without this a client could fill our memory by asking and never reading.
    */
   holdUntilTaken(bytes: number, unreadMs = defaultUnreadMs): void {
-    const { req, res } = this;
+    const { res } = this;
     const budget = this.#budget;
     budget.take(bytes);
-    let held = bytes;
-    const letGo = () => {
-      budget.give(held);
-      held = 0;
-      req.socket.off('close', letGo);
-    };
-    // Both: an answer that stands behind another on its connection is never told of the end of that.
-    res.once('close', letGo);
-    req.socket.once('close', letGo);
+    res.once('close', () => budget.give(bytes));
     res.setTimeout(unreadMs, () => res.destroy());
   }
 
