@@ -48,7 +48,7 @@ export async function crew({ stage, options, results, say, stopping }: CrewOptio
   const began = { at: performance.now(), runs: results.all.length };
 
   const work = async (): Promise<void> => {
-    const upstream = await UpstreamProcess.start(stage, results.file('upstream.jsonl'));
+    const upstream = await UpstreamProcess.start(stage, results.file('starts.jsonl'));
     const server = await ownServer(stage);
     const [row] = await query(server.url, 'SHOW server_version');
     const known = { ...versions(), postgres: String(row?.['server_version']), seed };
