@@ -125,7 +125,7 @@ function seenIsKept({ calls, looks, starts }: RunFacts): string[] {
 function noStoreNoStart({ fault: { storeCut, replica }, calls, starts }: RunFacts): string[] {
   if (storeCut === null) return [];
   const asked = new Set(
-    calls.filter((call) => call.replica === replica && call.beganAt > storeCut.from).map(({ call }) => call),
+    calls.filter((call) => call.replica === replica && call.beganAt >= storeCut.from).map(({ call }) => call),
   );
   return starts
     .filter((start) => asked.has(start.call) && start.at < storeCut.until)

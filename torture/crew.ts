@@ -5,7 +5,7 @@ import { ownServer, query } from '../test/helpers/postgres.ts';
 import { check, isServed } from './checker.ts';
 import { type Lane, openLane } from './lane.ts';
 import type { Options } from './options.ts';
-import { cellsOf, type LaneKind, type Plan, type PlanOptions, planOf } from './plan.ts';
+import { cellsOf, type LaneKind, type Plan, type PlanOptions, plansOf } from './plan.ts';
 import { mend, play } from './play.ts';
 import { type Result, type Results, versions } from './results.ts';
 import { percent } from './summary.ts';
@@ -48,7 +48,7 @@ export async function crew({ stage, options, results, say, stopping }: CrewOptio
   const began = { at: performance.now(), runs: results.all.length };
 
   const work = async (): Promise<void> => {
-    const upstream = await UpstreamProcess.start(stage, results.file('upstream.jsonl'));
+    const upstream = await UpstreamProcess.start(stage, results.file('starts.jsonl'));
     const server = await ownServer(stage);
     const [row] = await query(server.url, 'SHOW server_version');
     const known = { ...versions(), postgres: String(row?.['server_version']), seed };
@@ -100,8 +100,10 @@ class Queue {
   readonly #plans: Plan[] = [];
 
   constructor(options: PlanOptions, done: ReadonlySet<number>, runs: number) {
-    for (let number = 0; this.#plans.length < runs; number += 1)
-      if (!done.has(number)) this.#plans.push(planOf(number, options));
+    for (const plan of plansOf(options)) {
+      if (this.#plans.length === runs) return;
+      if (!done.has(plan.number)) this.#plans.push(plan);
+    }
   }
 
   get left(): number {

@@ -84,13 +84,16 @@ function sample<T>(random: Random, from: readonly T[], count: number): T[] {
   ).flat();
 }
 
-/** Run `number` of this seed, always the same. */
-export function planOf(number: number, options: PlanOptions): Plan {
-  const perRound = cellsOf(0, options).length;
-  if (perRound === 0) throw new Error('no such point or action');
-  const round = Math.floor(number / perRound);
-  const cell = cellsOf(round, options)[number % perRound] as Cell;
-  return choose(cell, number, round, new Random(options.seed * 104_729 + number));
+/** All runs of this seed, in order: the same ones every time, without end. */
+export function* plansOf(options: PlanOptions): Generator<Plan> {
+  for (let round = 0, number = 0; ; round += 1) {
+    const cells = cellsOf(round, options);
+    if (cells.length === 0) throw new Error('no such point or action');
+    for (const cell of cells) {
+      yield choose(cell, number, round, new Random(options.seed * 104_729 + number));
+      number += 1;
+    }
+  }
 }
 
 function choose(cell: Cell, number: number, round: number, random: Random): Plan {

@@ -5,9 +5,9 @@ type Preset = 'standard' | 'payments' | 'stripe';
 
 export const leaseMs = 1_000;
 /** Not shorter: on forty idle sidecars the passes of sweeper and census are most of the work. */
-export const sweepMs = 300;
+export const sweepMs = 500;
 /** Long enough that a record past its retention is sometimes taken over and sometimes reaped first. */
-const reapMs = 1_500;
+const reapMs = 2_000;
 /** Longer than a process is kept asleep, shorter than anybody wants to wait for an upstream that vanished. */
 const upstreamTimeoutMs = 4_000;
 

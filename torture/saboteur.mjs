@@ -46,6 +46,6 @@ orders.on('data', (chunk) => {
     tell({ kind: 'armed', id: armed?.id ?? 0 });
   }
 });
-// Whoever gave orders has gone: so does this process, as with any sidecar the database settles what it left.
-orders.on('end', () => process.exit(1));
+// Whoever gave orders has gone. Not by process.exit, which was seen to hang.
+orders.on('end', () => process.kill(process.pid, 'SIGKILL'));
 orders.unref();

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Teardown } from '../test/helpers/postgres.ts';
 import type { Start } from './facts.ts';
@@ -22,11 +22,11 @@ export class UpstreamProcess {
     this.port = port;
     this.#send = send;
     this.#log = openSync(file, 'r');
-    this.#readTo = 0;
+    this.#readTo = fstatSync(this.#log).size;
   }
 
   static async start(t: Teardown, file: string): Promise<UpstreamProcess> {
-    closeSync(openSync(file, 'w'));
+    closeSync(openSync(file, 'a'));
     const script = join(import.meta.dirname, 'upstream.ts');
     // In a group of its own: Ctrl-C must not reach it before the sidecars.
     const child = fork(script, [file], { execArgv: ['--import=tsx'], detached: true });

@@ -166,6 +166,7 @@ t.test('no store, no start', async (t) => {
   const rule = ['no store, no start'];
   const cut = (from: number, until: number) => ({ ...well.fault, storeCut: { from, until } });
   t.same(broken({ fault: cut(80, 200) }), rule, 'asked for and sent while it was cut');
+  t.same(broken({ fault: cut(90, 200) }), rule, 'in the same millisecond');
   t.same(broken({ fault: cut(95, 200) }), [], 'asked for before: it may have been reserved');
   t.same(broken({ fault: cut(80, 99) }), [], 'sent once the line was back');
   t.same(broken({ fault: { ...cut(80, 200), replica: 1 } }), [], 'another sidecar was cut off');
