@@ -2,8 +2,9 @@
  * `npm run simulate`: the guarded path, its store and its loops on virtual time, through as many schedules as asked for. What
  * was played on the same sources adds up over several calls; Ctrl-C ends a call, and the next goes on.
  */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { loadProgress, saveProgress } from './progress.ts';
@@ -52,6 +53,7 @@ async function tell(seed: number): Promise<void> {
 }
 
 async function playAll(wanted: number, processes: number, isFresh: boolean): Promise<void> {
+  build();
   const progress = loadProgress(isFresh);
   const { tally } = progress;
   const beganMs = performance.now();
@@ -84,17 +86,26 @@ async function playAll(wanted: number, processes: number, isFresh: boolean): Pro
   report(tally, wanted);
 }
 
+const root = join(import.meta.dirname, '../..');
+
+/** Compiled as Oncegate is: a sixth faster than translating as it runs. */
+function build(): void {
+  const tsc = join(root, 'node_modules/.bin/tsc');
+  const { status } = spawnSync(process.execPath, [tsc, '-p', 'test/simulation/tsconfig.json'], {
+    cwd: root,
+    stdio: 'inherit',
+  });
+  if (status !== 0) throw new Error('it does not compile');
+}
+
 /** Rejects when the process ends badly: then nobody knows what it played. */
 async function playSome(from: number, many: number, onTally: (tally: Tally) => void): Promise<void> {
-  const child = spawn(
-    process.execPath,
-    ['--import=tsx', `${import.meta.dirname}/worker.ts`, String(from), String(many)],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      // Ctrl-C is for the parent: what was begun is played to its end, so that no seed is passed over.
-      detached: true,
-    },
-  );
+  const worker = join(root, '.cache/simulation/js/test/simulation/worker.js');
+  const child = spawn(process.execPath, [worker, String(from), String(many)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    // Ctrl-C is for the parent: what was begun is played to its end, so that no seed is passed over.
+    detached: true,
+  });
   for await (const line of createInterface({ input: child.stdout })) onTally(JSON.parse(line) as Tally);
   const code = child.exitCode ?? (await new Promise((resolve) => child.once('exit', resolve)));
   if (code !== 0)
