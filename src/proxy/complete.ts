@@ -169,7 +169,8 @@ function conclusionOf(
 ): Conclusion {
   const { ending, head } = captured;
   const idempotency = statusOf[outcome];
-  if (ending.kind === 'not_started') return both({ kind: 'problem', code: whyNotStarted(ending.error) });
+  if (ending.kind === 'not_started')
+    return both({ kind: 'problem', code: whyNotStarted(ending.error), idempotency: 'released' });
   if (ending.kind === 'broken') {
     return both({ kind: 'problem', code: ending.timedOut ? 'upstream_timeout' : 'upstream_failed' });
   }

@@ -6,7 +6,13 @@ export type IdempotencyStatus = 'executed' | 'replayed' | 'released' | 'in_progr
 
 /** What a guarded request is answered with. */
 export type Reply =
-  | { readonly kind: 'problem'; readonly code: ProblemCode; readonly detail?: string }
+  | {
+      readonly kind: 'problem';
+      readonly code: ProblemCode;
+      readonly detail?: string;
+      /** Where the code alone does not say it. */
+      readonly idempotency?: IdempotencyStatus;
+    }
   | {
       readonly kind: 'answer';
       readonly status: number;
@@ -46,7 +52,7 @@ export async function send(exchange: Exchange, reply: Reply): Promise<void> {
     case 'gone':
       return;
     case 'problem':
-      sendProblem(exchange, reply.code, reply.detail);
+      sendProblem(exchange, reply);
       return;
     case 'answer':
       sendAnswer(exchange, reply);
@@ -90,8 +96,9 @@ const closing: ReadonlySet<ProblemCode> = new Set([
 /** Milliseconds that the rest of an unwanted body is read and thrown away, so that the client gets to see the answer. */
 const lingerMs = 1_000;
 
-function sendProblem(exchange: Exchange, code: ProblemCode, detail: string | undefined): void {
+function sendProblem(exchange: Exchange, reply: Extract<Reply, { kind: 'problem' }>): void {
   const { req, res, policy, requestId } = exchange;
+  const { code, detail, idempotency = statusOfProblem[code] } = reply;
   const facts = { dialect: policy.dialect, requestId, ...(detail === undefined ? {} : { detail }) };
   const asked = code === 'in_progress' ? { ...facts, status: policy.inFlight.answer } : facts;
   const problem = problemReply(code, asked);
@@ -103,7 +110,6 @@ function sendProblem(exchange: Exchange, code: ProblemCode, detail: string | und
     'Cache-Control',
     'no-store',
   ];
-  const idempotency = statusOfProblem[code];
   if (idempotency !== undefined) headers.push('Idempotency-Status', idempotency);
   headers.push(...problem.headers.flat(), 'Content-Length', String(Buffer.byteLength(problem.body)));
   if (!closing.has(code)) {

@@ -87,7 +87,7 @@ t.test('never sent: released, and the client is told whose fault it was', async 
       attempt,
       forwarded: { ...answered, captured },
     });
-    t.match(first, { kind: 'problem', code });
+    t.match(first, { kind: 'problem', code, idempotency: 'released' });
     t.equal((await recordAt(store, wanted)).state, 'failed_retryable');
   }
 });
