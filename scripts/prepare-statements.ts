@@ -8,7 +8,7 @@ import type { Statement } from '../src/store/postgres/sql/statement.ts';
 
 const folder = join(import.meta.dirname, '../src/store/postgres/sql');
 const server = process.env['ONCEGATE_TEST_SERVER'] as string;
-const name = `test_${randomBytes(6).toString('hex')}`;
+const database = `test_${randomBytes(6).toString('hex')}`;
 
 function isStatement(value: unknown): value is Statement {
   return typeof value === 'object' && value !== null && 'text' in value && 'label' in value;
@@ -21,22 +21,28 @@ async function connected(url: string): Promise<pg.Client> {
 }
 
 const owner = await connected(server);
-await owner.query(`CREATE DATABASE ${name}`);
+await owner.query(`CREATE DATABASE ${database}`);
 try {
   const url = new URL(server);
-  url.pathname = `/${name}`;
+  url.pathname = `/${database}`;
   await migrateUp(url.href);
   const client = await connected(url.href);
   try {
     for (const file of readdirSync(folder)) {
       const statements = Object.values((await import(join(folder, file))) as object).filter(isStatement);
-      for (const { label, text } of statements)
-        await client.query(`PREPARE ${label} AS ${text}; DEALLOCATE ${label}`);
+      for (const { name, label, text } of statements) {
+        try {
+          await client.query(`PREPARE ${name} AS ${text}`);
+        } catch (error) {
+          process.exitCode = 1;
+          console.error(`${label}: ${(error as Error).message}`);
+        }
+      }
     }
   } finally {
     await client.end();
   }
 } finally {
-  await owner.query(`DROP DATABASE ${name} WITH (FORCE)`);
+  await owner.query(`DROP DATABASE ${database} WITH (FORCE)`);
   await owner.end();
 }

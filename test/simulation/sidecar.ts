@@ -37,6 +37,8 @@ export class Sidecar implements Owner {
   readonly connections = new Set<Connection>();
   isDead = false;
   pausedUntilMs = 0;
+  /** Told of the next request that stands in the upstream's queue; says for how many milliseconds it stands there. */
+  onQueued: (() => number) | null = null;
   monotonicMs: number;
   wallMs: number;
 
