@@ -20,8 +20,8 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
 /** Copies at work at one time. */
 const lanes = 2;
-/** Milliseconds; a machine with other work gets four times what the unbroken test took. */
-const leastMs = 90_000;
+/** Milliseconds until a test counts as hung. A machine with other work gets six times what the unbroken test took. */
+const leastMs = 180_000;
 const copied = [
   'src',
   'test',
@@ -53,9 +53,9 @@ function trialsOf({ rule, test, alsoBy = [], more = [], ...first }) {
 }
 
 /** A copy that a breakage may have for itself; packages are shared. */
-function makeCopy() {
+function makeCopy(from) {
   const dir = mkdtempSync(join(tmpdir(), 'oncegate-breakage-'));
-  for (const name of copied) cpSync(join(root, name), join(dir, name), { recursive: true });
+  for (const name of copied) cpSync(join(from, name), join(dir, name), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(dir, 'node_modules'));
   return dir;
 }
@@ -77,8 +77,8 @@ const running = new Set();
 async function run(dir, args, limitMs = leastMs) {
   const child = spawn(process.execPath, args, {
     cwd: dir,
-    // tap's own limit of 30 s is for a machine with nothing else to do.
-    env: { ...process.env, ONCEGATE_TEST_SERVER: server.url, TAP_TIMEOUT: '600' },
+    // tap's own limit of 30 s is for a machine with nothing else to do. One red test is enough.
+    env: { ...process.env, ONCEGATE_TEST_SERVER: server.url, TAP_TIMEOUT: '1000', TAP_BAIL: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
@@ -106,7 +106,7 @@ function cut(child) {
 
 const baselines = new Map();
 
-/** Milliseconds that a test takes when nothing is broken; null: it is red all the same. Once per test. */
+/** How a test fares when nothing is broken. Once per test. */
 function baseline(test) {
   if (!baselines.has(test)) baselines.set(test, measure(test));
   return baselines.get(test);
@@ -114,8 +114,14 @@ function baseline(test) {
 
 async function measure(test) {
   const began = Date.now();
-  const { code } = await run(unbroken, ['--import=tsx', test], 3 * leastMs);
-  return code === 0 ? Date.now() - began : null;
+  const dir = makeCopy(pristine);
+  const ended = await run(dir, ['--import=tsx', test], 3 * leastMs);
+  rmSync(dir, { recursive: true, force: true });
+  return { usualMs: Date.now() - began, red: ended.code === 0 ? null : (redIn(ended) ?? 'it never began') };
+}
+
+function redIn({ code, isCut, output }) {
+  return redTest(output, isCut ? 'hangs' : `ended with ${code ?? 'a signal'}`);
 }
 
 /** Why the copy is no fair one. */
@@ -133,9 +139,9 @@ async function faultOf(dir, edits) {
 }
 
 async function check({ edits, test }) {
-  const usualMs = await baseline(test);
-  if (usualMs === null) return { fault: `${test} is red without it` };
-  const dir = makeCopy();
+  const { usualMs, red: redAnyway } = await baseline(test);
+  if (redAnyway !== null) return { fault: `${test} is red without it: ${redAnyway}` };
+  const dir = makeCopy(pristine);
   try {
     const lost = applyTo(dir, edits);
     if (lost !== undefined) return { fault: `does not apply any more in ${lost}` };
@@ -143,17 +149,17 @@ async function check({ edits, test }) {
     writeFileSync(join(dir, 'tsconfig.src.json'), JSON.stringify(src));
     const fault = await faultOf(dir, edits);
     if (fault !== null) return { fault };
-    const { code, isCut, output, errors } = await run(
-      dir,
-      ['--import=tsx', test],
-      Math.max(leastMs, 4 * usualMs),
-    );
-    if (code === 0) return { fault: `not caught by ${test}` };
-    const red = redTest(output, isCut ? 'hangs' : `ended with ${code ?? 'a signal'}`);
-    return red === null ? { fault: `${test} never began: ${errors.trim().split('\n').at(-1)}` } : { red };
+    const ended = await run(dir, ['--import=tsx', test], Math.max(leastMs, 6 * usualMs));
+    if (ended.code === 0) return { fault: `not caught by ${test}` };
+    const red = redIn(ended);
+    return red === null ? { fault: `${test} never began: ${lastLine(ended.errors)}` } : { red };
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
+}
+
+function lastLine(text) {
+  return text.trim().split('\n').at(-1);
 }
 
 const results = [];
@@ -183,7 +189,8 @@ function table() {
 
 const { startTestServer } = await tsImport('../test/helpers/postgres.ts', import.meta.url);
 const server = await startTestServer();
-const unbroken = makeCopy();
+/** The tree may change while this runs. */
+const pristine = makeCopy(root);
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
   process.once(signal, () => {
     for (const child of running) cut(child);
@@ -193,7 +200,7 @@ try {
   const queue = [...trials];
   await Promise.all(Array.from({ length: lanes }, () => work(queue)));
 } finally {
-  rmSync(unbroken, { recursive: true, force: true });
+  rmSync(pristine, { recursive: true, force: true });
   await server.stop();
 }
 const failed = results.filter(({ caught }) => !caught);

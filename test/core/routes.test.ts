@@ -55,6 +55,13 @@ t.test('one pattern', async (t) => {
     ['/v1/charges', '/x/%2E%2e/v1/charges', true],
     ['/v1/charges', '/v1/%2563harges', false],
     ['/v1/charges', '/v1%2Fcharges', false],
+    ['/v1/charges', '/v1/charges;', true],
+    ['/v1/charges', '/v1/charges;x=1', true],
+    ['/v1/charges', '/v1;a=1;b/charges;x=1', true],
+    ['/v1/charges', '/v1/charges%3Bx=1', true],
+    ['/v1/charges', '/v1/charges%3bx=1', true],
+    ['/v1/charges', '/v1/;charges', false],
+    ['/v1/charges', '/v1/charges;x/1', false],
     ['/caf%c3%a9', '/caf%C3%A9', true],
     ['/caf%C3%A9', '/caf%c3%a9', true],
     ['/', '/', true],
@@ -92,6 +99,7 @@ t.test('the most specific pattern wins, in whatever order they are listed', asyn
     ['/v1/a/b', '/v1/a/*', '/v1/*'],
     ['/v1/a/b', '/v1/*/b', '/*/a/*'],
     ['/v1/a', '/v1/*', '/*'],
+    ['/v1/*', '/v1/*/*', '/v1/*'],
     ['/a/x/c', '/a/*/c', '/a/*/c/*'],
     ['/a/b/c', '/a/*/c', '/*/b/c'],
     ['/a/b/c/d', '/a/b/*/d', '/a/*/c/d'],
@@ -147,6 +155,11 @@ t.test('faults of patterns', async (t) => {
     if (fault === null) t.equal(found, null, pattern);
     else t.ok(found?.includes(fault), `${pattern}: ${found}`);
   }
+});
+
+t.test('what to write instead of a pattern with a query', async (t) => {
+  for (const pattern of ['/a?b=c', '/a#b', '/a?'])
+    t.equal(patternFault(pattern), 'holds a query or fragment; write the path alone: /a', pattern);
 });
 
 t.test('spellings of one pattern', async (t) => {
@@ -213,11 +226,12 @@ t.test('a route is shadowed if and only if no path finds it', async (t) => {
     { numRuns: 3_000 },
   );
   t.ok(isShadowed('/*', ['/', '/*/*']));
+  t.ok(isShadowed('/*/a/*', ['/*/a', '/*/a/*/*']));
   t.notOk(isShadowed('/a', ['/a/*']));
 });
 
 t.test('what other routers would read as a parameter', async (t) => {
   for (const segment of [':id', '{id}', '<id>', '$id']) t.equal(templateSegment(`/v1/${segment}/x`), segment);
-  for (const pattern of ['/v1/*', '/a:b', '/v1/charges:refund', '/$'])
+  for (const pattern of ['/v1/*', '/a:b', '/v1/charges:refund', '/$', '/{id}.pdf', '/<id>x', '/$id-x'])
     t.equal(templateSegment(pattern), null);
 });
