@@ -1,19 +1,27 @@
 /**
- * Proves that tests can fail: applies each known breakage of test/breakages.mjs to a copy of the sources and runs the test
- * that must catch it. A breakage that no longer applies, or that its test lets pass, is a failure.
- *   node scripts/breakages.mjs [part of a rule's name]
+ * Proves that tests can fail: applies each known breakage of test/breakages.mjs to a copy of the sources and runs the tests
+ * that must catch it. A breakage that no longer applies, or that a test lets pass, is a failure; so is one that is red for
+ * another reason than its rule: sources that do not compile, SQL that no server takes, a test that is red without it.
+ *   node scripts/breakages.mjs [--json FILE] [--test part of a test's path] [part of a rule's name]
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { tsImport } from 'tsx/esm/api';
 import { breakages } from '../test/breakages.mjs';
+import { redTest } from './red-test.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const only = process.argv[2] ?? '';
-const wanted = breakages.filter(({ rule }) => rule.includes(only));
+const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
+/** Copies at work at one time. */
+const lanes = 2;
+/** Milliseconds until a test counts as hung. A machine with other work gets six times what the unbroken test took. */
+const leastMs = 180_000;
 const copied = [
   'src',
   'test',
@@ -27,63 +35,177 @@ const copied = [
   'scripts',
 ];
 
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { json: { type: 'string' }, test: { type: 'string', default: '' } },
+});
+const [only = ''] = positionals;
+const trials = breakages
+  .filter(({ rule }) => rule.includes(only))
+  .flatMap(trialsOf)
+  .filter(({ test }) => test.includes(options.test));
+
+/** One breakage under one test. `more`: edits without which it would not be what it is called. */
+function trialsOf({ rule, test, alsoBy = [], more = [], ...first }) {
+  const edits = [first, ...more];
+  const also = alsoBy.map((other) => ({ rule, edits: [...edits, ...(other.more ?? [])], test: other.test }));
+  return [{ rule, edits, test }, ...also];
+}
+
 /** A copy that a breakage may have for itself; packages are shared. */
-function makeCopy() {
+function makeCopy(from) {
   const dir = mkdtempSync(join(tmpdir(), 'oncegate-breakage-'));
-  for (const name of copied) cpSync(join(root, name), join(dir, name), { recursive: true });
+  for (const name of copied) cpSync(join(from, name), join(dir, name), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(dir, 'node_modules'));
   return dir;
 }
 
-/** `more`: of a breakage that takes more than one edit to be what it is called. */
-function applyTo(dir, { more = [], ...first }) {
-  return [first, ...more].every(({ file, find, replace }) => {
+/** The first edit that finds nothing to change, by its file. */
+function applyTo(dir, edits) {
+  return edits.find(({ file, find, replace }) => {
     const path = join(dir, file);
     const text = readFileSync(path, 'utf8');
     const broken = text.replace(find, () => replace);
     writeFileSync(path, broken);
-    return broken !== text;
-  });
+    return broken === text;
+  })?.file;
 }
 
-/** The first test of a file that goes red, by name; null: none does. One that hangs is cut, which counts as caught. */
-async function firstRed(dir, test) {
-  const child = spawn(process.execPath, ['--import=tsx', test], {
+const running = new Set();
+
+/** Runs node. What it started goes with it when it is cut. */
+async function run(dir, args, limitMs = leastMs) {
+  const child = spawn(process.execPath, args, {
     cwd: dir,
-    stdio: ['ignore', 'pipe', 'ignore'],
-    timeout: 90_000,
+    // tap's own limit of 30 s is for a machine with nothing else to do. One red test is enough.
+    env: { ...process.env, ONCEGATE_TEST_SERVER: server.url, TAP_TIMEOUT: '1000', TAP_BAIL: '1' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
   });
-  let tap = '';
-  child.stdout.setEncoding('utf8').on('data', (text) => (tap += text));
+  running.add(child);
+  let output = '';
+  let errors = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => (output += text));
+  child.stderr.setEncoding('utf8').on('data', (text) => (errors += text));
+  let isCut = false;
+  const timer = setTimeout(() => {
+    isCut = true;
+    cut(child);
+  }, limitMs);
   const [code] = await once(child, 'close');
-  if (code === 0) return null;
-  const red = /^not ok \d+ - (?<name>.*?)(?: # .*| \{)?$/m.exec(tap)?.groups.name;
-  const begun = [...tap.matchAll(/^# Subtest: (?<name>.*)$/gm)].at(-1)?.groups.name;
-  return red ?? `${begun ?? 'at its start'} (ended with ${code ?? 'a signal'})`;
+  clearTimeout(timer);
+  running.delete(child);
+  return { code, isCut, output, errors };
 }
 
-async function check(breakage) {
-  const dir = makeCopy();
+function cut(child) {
   try {
-    if (!applyTo(dir, breakage)) return { fault: 'does not apply any more' };
-    const red = await firstRed(dir, breakage.test);
-    return red === null ? { fault: `not caught by ${breakage.test}` } : { red };
+    process.kill(-child.pid, 'SIGKILL');
+  } catch {}
+}
+
+const baselines = new Map();
+
+/** How a test fares when nothing is broken. Once per test. */
+function baseline(test) {
+  if (!baselines.has(test)) baselines.set(test, measure(test));
+  return baselines.get(test);
+}
+
+async function measure(test) {
+  const began = Date.now();
+  const dir = makeCopy(pristine);
+  const ended = await run(dir, ['--import=tsx', test], 3 * leastMs);
+  rmSync(dir, { recursive: true, force: true });
+  return { usualMs: Date.now() - began, red: ended.code === 0 ? null : (redIn(ended) ?? 'it never began') };
+}
+
+function redIn({ code, isCut, output }) {
+  return redTest(output, isCut ? 'hangs' : `ended with ${code ?? 'a signal'}`);
+}
+
+/** Why the copy is no fair one. */
+async function faultOf(dir, edits) {
+  const unusedIsFine = ['--noUnusedLocals', 'false', '--noUnusedParameters', 'false'];
+  if (edits.some(({ file }) => /^src\/.*\.ts$/.test(file))) {
+    const { code, output } = await run(dir, [tsc, '-p', 'tsconfig.src.json', ...unusedIsFine]);
+    if (code !== 0) return `it does not compile: ${output.split('\n')[0]}`;
+  }
+  if (edits.some(({ file }) => /\/sql\/|^migrations\//.test(file))) {
+    const { code, errors } = await run(dir, ['--import=tsx', 'scripts/prepare-statements.ts']);
+    if (code !== 0) return `the server does not take it: ${errors.split('\n')[0]}`;
+  }
+  return null;
+}
+
+async function check({ edits, test }) {
+  const { usualMs, red: redAnyway } = await baseline(test);
+  if (redAnyway !== null) return { fault: `${test} is red without it: ${redAnyway}` };
+  const dir = makeCopy(pristine);
+  try {
+    const lost = applyTo(dir, edits);
+    if (lost !== undefined) return { fault: `does not apply any more in ${lost}` };
+    const src = { extends: './tsconfig.json', include: ['src'] };
+    writeFileSync(join(dir, 'tsconfig.src.json'), JSON.stringify(src));
+    const fault = await faultOf(dir, edits);
+    if (fault !== null) return { fault };
+    const ended = await run(dir, ['--import=tsx', test], Math.max(leastMs, 6 * usualMs));
+    if (ended.code === 0) return { fault: `not caught by ${test}` };
+    const red = redIn(ended);
+    return red === null ? { fault: `${test} never began: ${lastLine(ended.errors)}` } : { red };
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
 }
 
-let failed = 0;
-for (const breakage of wanted) {
-  const began = Date.now();
-  const { fault, red } = await check(breakage);
-  if (fault !== undefined) failed += 1;
-  const seconds = ((Date.now() - began) / 1000).toFixed(1);
-  console.log(
-    fault === undefined
-      ? `caught  ${breakage.rule}\n        by ${breakage.test}: ${red} (${seconds} s)`
-      : `FAILED  ${breakage.rule}: ${fault} (${seconds} s)`,
-  );
+function lastLine(text) {
+  return text.trim().split('\n').at(-1);
 }
-console.log(`breakages: ${wanted.length - failed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+
+const results = [];
+
+async function work(queue) {
+  for (let trial = queue.shift(); trial !== undefined; trial = queue.shift()) {
+    const began = Date.now();
+    const { fault = null, red = null } = await check(trial);
+    const seconds = Math.round((Date.now() - began) / 100) / 10;
+    const { rule, edits, test } = trial;
+    const files = [...new Set(edits.map(({ file }) => file))];
+    results.push({ rule, file: files.join(', '), test, caught: fault === null, red, fault, seconds });
+    const how = fault === null ? `caught by ${test}: ${red}` : `FAILED: ${fault}`;
+    console.log(`[${results.length}/${trials.length}] ${rule}\n    ${how} (${seconds} s)`);
+  }
+}
+
+function table() {
+  const order = new Map(trials.map(({ rule, test }, at) => [`${rule} ${test}`, at]));
+  const at = ({ rule, test }) => order.get(`${rule} ${test}`);
+  const sorted = results.toSorted((a, b) => at(a) - at(b));
+  const lines = sorted.map(
+    ({ rule, test, red, fault }) => `| ${rule} | ${test} | ${red ?? `**${fault}**`} |`,
+  );
+  return ['', '| rule broken | test file | red |', '|---|---|---|', ...lines, ''].join('\n');
+}
+
+const { startTestServer } = await tsImport('../test/helpers/postgres.ts', import.meta.url);
+const server = await startTestServer();
+/** The tree may change while this runs. */
+const pristine = makeCopy(root);
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+  process.once(signal, () => {
+    for (const child of running) cut(child);
+    process.exit(1);
+  });
+try {
+  const queue = [...trials];
+  await Promise.all(Array.from({ length: lanes }, () => work(queue)));
+} finally {
+  rmSync(pristine, { recursive: true, force: true });
+  await server.stop();
+}
+const failed = results.filter(({ caught }) => !caught);
+if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
+console.log(table());
+for (const { rule, fault } of failed) console.log(`FAILED  ${rule}: ${fault}`);
+console.log(`breakages: ${results.length - failed.length} passed, ${failed.length} failed`);
+process.exit(failed.length === 0 && results.length > 0 ? 0 : 1);

@@ -1,46 +1,12 @@
+import { knownBad } from './known-bad.mjs';
+
 /**
  * One-change breakages of important rules, each with the test that must go red. scripts/breakages.mjs applies them to a
- * copy: `npm run breakages`.
+ * copy: `npm run breakages`. `more`: edits without which it would not be what it is called. `alsoBy`: other tests that must
+ * go red too, some after more edits still.
  */
 export const breakages = [
-  {
-    rule: 'an answer is durable before the client gets any of it',
-    file: 'src/proxy/complete.ts',
-    find: 'const result = await within(settleAndClose(deps, exchange, settling), unsavedMs);',
-    replace:
-      "void settleAndClose(deps, exchange, settling);\n  const result = { kind: 'settled', retainUntilMs: null } as SettleResult;",
-    test: 'test/e2e/store-outage.test.ts',
-  },
-  {
-    rule: 'a client that goes away never stops the upstream call',
-    file: 'src/proxy/forward.ts',
-    find: 'capture.attach(call);',
-    replace:
-      "capture.attach(call);\n  exchange.res.once('close', () => call.abort(new Error('client left')));",
-    test: 'test/e2e/guarded.test.ts',
-  },
-  {
-    rule: 'a waiting duplicate never takes the key',
-    file: 'src/proxy/handle.ts',
-    find: "      exchange.verdict = reply.kind === 'problem' ? reply.code : 'wait';",
-    replace:
-      "      if (reply.kind === 'problem' && reply.code === 'in_progress') return await decideAndRun(deps, exchange, wanted);\n      exchange.verdict = reply.kind === 'problem' ? reply.code : 'wait';",
-    test: 'test/proxy/wait.test.ts',
-  },
-  {
-    rule: 'a reset proves nothing',
-    file: 'src/upstream/failure.ts',
-    find: 'if (!started) return',
-    replace: "if (!started || (error as { code?: string }).code === 'ECONNRESET') return",
-    test: 'test/e2e/failures.test.ts',
-  },
-  {
-    rule: 'no store, no forwarding',
-    file: 'src/proxy/reserve.ts',
-    find: "        return { kind: 'refuse', code: 'store_unavailable' };\n    }",
-    replace: "        return { kind: 'own', attempt, epoch: '0', takenOver: false };\n    }",
-    test: 'test/e2e/order.test.ts',
-  },
+  ...knownBad,
   {
     rule: 'the fingerprint is looked at before the state',
     file: 'src/core/decide.ts',
@@ -78,13 +44,6 @@ export const breakages = [
     test: 'test/e2e/answers.test.ts',
   },
   {
-    rule: 'what the sweeper finds becomes unknown, never free',
-    file: 'src/store/postgres/sql/loops.ts',
-    find: "  state = 'unknown',",
-    replace: "  state = 'failed_retryable', retain_until = clock_timestamp() + interval '1 day',",
-    test: 'test/e2e/crash.test.ts',
-  },
-  {
     rule: 'an attempt that the store never settled is no orphan',
     file: 'src/proxy/complete.ts',
     find: "if (result.kind === 'unconfirmed') attempts.leaveUnsettled(attempt);\n  else attempts.close(attempt);",
@@ -97,13 +56,6 @@ export const breakages = [
     find: 'for (const attempt of this.#running.values()) this.leaveUnsettled(attempt);',
     replace: 'for (const attempt of this.#running.values()) this.close(attempt);',
     test: 'test/proxy/attempts.test.ts',
-  },
-  {
-    rule: 'one tenant never sees another',
-    file: 'src/core/scope.ts',
-    find: 'scopeOf([tenant, method, path])',
-    replace: 'scopeOf([method, path])',
-    test: 'test/e2e/guarded.test.ts',
   },
   {
     rule: 'what is cut looks cut',
@@ -139,13 +91,6 @@ export const breakages = [
     find: 'this.#deps.nowMs() < this.#quietUntilMs',
     replace: 'this.#deps.nowMs() < 0',
     test: 'test/loops/sweeper.test.ts',
-  },
-  {
-    rule: 'a late answer does not overwrite another attempt',
-    file: 'src/store/postgres/sql/settle.ts',
-    find: '  AND record.attempt = item.attempt::uuid\n',
-    replace: '',
-    test: 'test/e2e/suspended.test.ts',
   },
   {
     rule: 'an oversized body is refused, not passed',
@@ -198,33 +143,11 @@ export const breakages = [
   },
   // The store.
   {
-    rule: 'who reads its own row back confirms it by a write',
-    file: 'src/store/postgres/reserver.ts',
-    find: 'if (mine.length > 0) {',
-    replace:
-      'for (const one of mine) epochs.set(one.attempt, (found.get(idOf(one)) as StoredRecord).epoch);\n    if (mine.length < 0) {',
-    test: 'test/store/unconfirmed-reserve.test.ts',
-  },
-  {
-    rule: 'a key is taken over only from the attempt that was seen',
-    file: 'src/store/postgres/sql/reserve.ts',
-    find: '  AND record.attempt = $3::uuid\n  AND record.epoch = $4::bigint\n',
-    replace: '  AND ($3::uuid IS NOT NULL AND $4::bigint IS NOT NULL)\n',
-    test: 'test/store/postgres.test.ts',
-  },
-  {
     rule: 'an answer is not lost to expiry before its retention',
     file: 'src/store/postgres/sql/reserve.ts',
     find: "  AND (record.state = 'failed_retryable' OR record.retain_until <= clock_timestamp())\n",
     replace: '',
     test: 'test/store/postgres.test.ts',
-  },
-  {
-    rule: 'a lapsed lease never lives again',
-    file: 'src/store/postgres/sql/lease.ts',
-    find: /  AND (instance\.)?lease_until > clock_timestamp\(\)\nRETURNING/,
-    replace: 'RETURNING',
-    test: 'test/store/lease.test.ts',
   },
   {
     rule: 'a cut connection proves nothing',
@@ -299,13 +222,6 @@ export const breakages = [
     test: 'test/store/unconfirmed-operator.test.ts',
   },
   // The core.
-  {
-    rule: 'numbers are compared by their spelling',
-    file: 'src/core/fingerprint.ts',
-    find: "canonical('json', canonicalJson(body, ignore))",
-    replace: "canonical('json', JSON.stringify(JSON.parse(body.toString())))",
-    test: 'test/e2e/guarded.test.ts',
-  },
   {
     rule: 'parts of a scope cannot run into each other',
     file: 'src/core/scope.ts',
@@ -471,106 +387,5 @@ export const breakages = [
     find: '      draining = true;',
     replace: '      draining = true;\n      await Promise.all(loops.map((loop) => loop.stop()));',
     test: 'test/e2e/drain.test.ts',
-  },
-  {
-    rule: 'known bad: check, then insert',
-    file: 'src/store/postgres/sql/reserve.ts',
-    find: 'ON CONFLICT (scope, key) DO NOTHING\nRETURNING attempt, epoch',
-    replace:
-      'WHERE NOT EXISTS (SELECT FROM oncegate.record AS seen WHERE seen.scope = item.scope AND seen.key = item.key)\nON CONFLICT (scope, key) DO UPDATE SET attempt = excluded.attempt, epoch = excluded.epoch\nRETURNING attempt, epoch',
-    test: 'test/store/postgres.test.ts',
-  },
-  {
-    rule: 'known bad: one statement inserts and reads, and racers get no row at all',
-    file: 'src/store/postgres/reserver.ts',
-    find: "        lost.set(loser, results[index] ?? { kind: 'unavailable', cause: new Error('the record went away') });",
-    replace:
-      "        lost.set(loser, { kind: 'unavailable', cause: new Error(`no row at all ${String(results[index])}`) });",
-    test: 'test/store/postgres.test.ts',
-  },
-  {
-    rule: 'known bad: a record in progress is taken again after a time',
-    file: 'src/core/record.ts',
-    find: "{ from: 'failed_retryable', to: 'in_progress', by: ['retry'] },",
-    replace:
-      "{ from: 'failed_retryable', to: 'in_progress', by: ['retry'] },\n  { from: 'in_progress', to: 'in_progress', by: ['retry'] },",
-    more: [
-      {
-        file: 'src/store/postgres/sql/reserve.ts',
-        find: "AND (record.state = 'failed_retryable' OR",
-        replace:
-          "AND (record.state = 'failed_retryable' OR record.reserved_at < clock_timestamp() - interval '1 s' OR",
-      },
-      {
-        file: 'src/core/decide.ts',
-        find: "return { kind: 'in_progress', attempt: record.attempt };",
-        replace: "return { kind: 'take_over', previous: record };",
-      },
-    ],
-    test: 'test/e2e/crash.test.ts',
-  },
-  {
-    rule: 'known bad: the lease is looked at when it is queued, not when it starts',
-    file: 'src/proxy/forward.ts',
-    find: 'mayStart: () => !attempt.isOver && deps.lease.mayStart(attempt.instance),',
-    replace: 'mayStart: ((may) => () => may)(!attempt.isOver && deps.lease.mayStart(attempt.instance)),',
-    test: 'test/e2e/suspended.test.ts',
-  },
-  {
-    rule: 'known bad: a timeout frees the key',
-    file: 'src/upstream/failure.ts',
-    find: 'if (!started) return',
-    replace: "if (!started || (error instanceof UpstreamFault && error.code === 'timed_out')) return",
-    test: 'test/e2e/failures.test.ts',
-  },
-  {
-    rule: 'known bad: a completion does not ask whose the record is',
-    file: 'src/store/postgres/sql/settle.ts',
-    find: '  AND record.attempt = item.attempt::uuid\n',
-    replace: '',
-    test: 'test/store/postgres.test.ts',
-  },
-  {
-    rule: 'known bad: an answer that comes after a release is thrown away',
-    file: 'src/core/record.ts',
-    find: "  { from: 'failed_retryable', to: 'completed', by: ['attempt'] },\n",
-    replace: '',
-    test: 'test/store/postgres.test.ts',
-  },
-  {
-    rule: 'known bad: the reaper goes by the time of creation',
-    file: 'src/store/postgres/sql/loops.ts',
-    find: 'WHERE record.retain_until <= statement_timestamp()\nORDER BY record.retain_until',
-    replace: 'WHERE record.reserved_at <= statement_timestamp()\nORDER BY record.reserved_at',
-    more: [
-      {
-        file: 'src/store/postgres/sql/loops.ts',
-        find: "  AND record.state IN ('completed', 'failed_retryable')\n  AND record.retain_until <= clock_timestamp()\nRETURNING",
-        replace: '  AND record.reserved_at <= clock_timestamp()\nRETURNING',
-      },
-    ],
-    test: 'test/store/postgres.test.ts',
-  },
-  {
-    rule: 'known bad: the endpoint is the route, not the path',
-    file: 'src/proxy/identify.ts',
-    find: 'scopeAt({ tenant, method, path }',
-    replace: 'scopeAt({ tenant, method, path: policy.route }',
-    test: 'test/e2e/guarded.test.ts',
-  },
-  {
-    rule: 'known bad: undici retries',
-    file: 'src/upstream/client.ts',
-    find: 'else call.dispatch(this.#pool);',
-    replace:
-      "else call.dispatch(this.#pool.compose(interceptors.retry({ methods: ['POST'], minTimeout: 1, statusCodes: [500, 502, 503] })));",
-    more: [
-      {
-        file: 'src/upstream/client.ts',
-        find: "Pool } from 'undici'",
-        replace: "Pool, interceptors } from 'undici'",
-      },
-    ],
-    test: 'test/e2e/failures.test.ts',
   },
 ];

@@ -22,7 +22,7 @@ const openArray = 0x5b;
 const openObject = 0x7b;
 const closeObject = 0x7d;
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 interface Frame {
   /** The byte that ends it. */

@@ -84,7 +84,7 @@ function trimSpaces(value: string): string {
   let start = 0;
   let end = value.length;
   while (value.charCodeAt(start) === space) start++;
-  while (end > start && value.charCodeAt(end - 1) === space) end--;
+  while (value.charCodeAt(end - 1) === space) end--;
   return value.slice(start, end);
 }
 

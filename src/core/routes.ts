@@ -92,7 +92,6 @@ function compareText(a: string, b: string): number {
 function matches(pattern: Pattern, path: string): boolean {
   let slash = 0;
   for (const segment of pattern.segments) {
-    if (slash >= path.length) return false;
     const start = slash + 1;
     const next = path.indexOf('/', start);
     const end = next === -1 ? path.length : next;

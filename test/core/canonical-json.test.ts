@@ -159,6 +159,8 @@ t.test('no canonical form: broken documents, duplicates, depth, bytes that are n
     '{"a" 1}',
     '{"a":1]',
     '{1:1}',
+    '{1}',
+    '{"a":1,2}',
     'tru',
     'True',
     'nul',
@@ -206,6 +208,12 @@ t.test('large objects and arrays, sorted and joined another way', (t) => {
   t.equal(canonical(document(names)), canonical(document([...names].reverse())));
   t.equal(canonical(document(names)), document([...names].map((name) => name).sort()));
   t.equal(canonical(document([...names, 'n7'])), null, 'a duplicate among many');
+  const inside = (inner: string) => `{"a":0,"b":${inner}}`;
+  const sorted = document([...names, 'a'].sort());
+  t.equal(canonical(inside(document([...names, 'a']))), inside(sorted), 'a name of the object around');
+  t.equal(canonical(inside('{"b":1,"a":2}')), inside('{"a":2,"b":1}'), 'also in a small one');
+  const list = `[${names.map((_, i) => i).join()}]`;
+  t.equal(canonical(inside(list)), inside(list));
   t.equal(canonical(`[${names.map((_, i) => ` ${i}`).join()}]`), `[${names.map((_, i) => i).join()}]`);
   t.end();
 });
@@ -223,6 +231,7 @@ t.test('ignored members are dropped, ignored elements leave a mark', (t) => {
   differ('{"a":1,"ts":1}', '{"a":2,"ts":1}', '/ts');
   differ('{"a":1,"b":{"ts":1}}', '{"a":1,"b":{"ts":2}}', '/ts');
   same('{"a":1,"b":{"ts":1,"c":0}}', '{"a":1,"b":{"ts":2,"c":0}}', '/b/ts', '/b/x', '/c');
+  differ('{"b":{"ts":1,"c":0}}', '{"b":{"ts":1,"c":1}}', '/b/ts');
   same('{"a/b":1,"m~n":1,"":1,"é":1}', '{"a/b":2,"m~n":2,"":2,"\\u00e9":2}', '/a~1b', '/m~0n', '/', '/é');
   differ('{"~1":1}', '{"~1":2}', '/~1');
   same('{"~1":1}', '{"~1":2}', '/~01');
@@ -232,6 +241,7 @@ t.test('ignored members are dropped, ignored elements leave a mark', (t) => {
   same('[1,2]', '[3,2]', '/0');
   differ('[1,2]', '[2]', '/0');
   differ('[1]', '[]', '/0');
+  t.equal(canonical('{"x":0,"y":[1,[2,3,4]]}', '/y/1/2'), '{"x":0,"y":[1,[2,3,~]]}');
   differ('["~"]', '["x"]', '/1');
   differ('[1,2]', '[1,3]', '/01', '/-', '/2');
   same('{"-":1}', '{"-":2}', '/-');
@@ -359,23 +369,6 @@ t.test('it accepts what JSON.parse accepts, and gives a document that means the 
     );
   fc.assert(fc.property(soup, accepts), { numRuns: 2000 });
   fc.assert(fc.property(damaged, accepts), { numRuns: 1000 });
-  t.end();
-});
-
-t.test('linear on hostile bodies', (t) => {
-  const size = 1 << 20;
-  const bodies = ['[', '{"a":', '{"a":[', ' ', '"', '\\', '"\\u0061",', '[[],', '{"a":1,', '1'].map((unit) =>
-    unit.repeat(size / unit.length),
-  );
-  bodies.push(`["${'\\"'.repeat(size / 2)}"]`, `[${'0,'.repeat(size / 2)}0]`, `{"${'a'.repeat(size)}":1}`);
-  bodies.push(`{${Array.from({ length: 40_000 }, (_, i) => `"prefix-prefix-${40_000 - i}":1`).join()}}`);
-  for (const body of bodies) {
-    const started = process.hrtime.bigint();
-    canonicalJson(Buffer.from(body), []);
-    const ms = Number((process.hrtime.bigint() - started) / 1_000_000n);
-    // Each takes under 200 ms here; anything quadratic takes minutes.
-    t.ok(ms < 5000, `${body.slice(0, 12)}… ${body.length} bytes`);
-  }
   t.end();
 });
 

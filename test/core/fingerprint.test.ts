@@ -162,6 +162,12 @@ t.test('JSON bodies are compared by their canonical form', (t) => {
     same(t, typed(type, '{"a":1,"b":2}'), typed(type, '{ "b":2, "a":1 }'), type);
   }
   differ(t, json('{"a":1}'), json('{"a":1.0}'), 'numbers by spelling');
+  differ(
+    t,
+    typed('application/json; boundary=1', '{}'),
+    typed('application/json; boundary=2', '{}'),
+    'a boundary is a parameter like others',
+  );
   differ(t, typed('text/plain', '{"a":1}'), typed('text/plain', '{"a": 1}'), 'other types are raw');
   differ(t, { body: '{"a":1}' }, { body: '{"a": 1}' }, 'no type is raw');
   differ(t, json('{"a":1,"a":1}'), json('{"a":1, "a":1}'), 'duplicates are raw');
@@ -314,6 +320,12 @@ t.test('multipart bodies are compared without their boundary', (t) => {
     typed('multipart/form-data; boundary=a; boundary=b', '--a--'),
     typed('multipart/form-data; boundary=b; boundary=a', '--a--'),
     'two boundaries',
+  );
+  differ(
+    t,
+    typed('multipart/form-data; boundary=a; boundary=b', '--a--'),
+    typed('multipart/form-data; boundary=c; boundary=b', '--c--'),
+    'two boundaries, either of which may count',
   );
   differ(
     t,

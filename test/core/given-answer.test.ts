@@ -12,17 +12,19 @@ t.test('an answer is stored as an upstream would have it stored', (t) => {
     'X-Empty: ',
     'X-Twice: a',
     'X-Twice: b:c',
+    'A:1',
   ];
   const result = given({ headers });
   if (result.kind !== 'answer') throw new Error(result.text);
   const { answer } = result;
   t.match(answer, { status: 201, body: Buffer.from('{}'), closeFramed: false });
-  const stored = 'Content-Type|application/json|Location|/charges/1|X-Empty||X-Twice|a|X-Twice|b:c';
+  const stored = 'Content-Type|application/json|Location|/charges/1|X-Empty||X-Twice|a|X-Twice|b:c|A|1';
   t.strictSame(decodeStored(answer.headers), stored.split('|'));
   t.match(given({ status: 204, body: Buffer.alloc(0) }), {
     kind: 'answer',
     answer: { body: Buffer.alloc(0) },
   });
+  for (const status of [200, 599]) t.match(given({ status }), { kind: 'answer', answer: { status } });
   t.end();
 });
 

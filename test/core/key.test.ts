@@ -123,7 +123,7 @@ t.test('two sources have to agree', (t) => {
   t.strictSame(find('X-Idempotency-Key', '"a"', 'Idempotency-Key', 'a'), key('a'));
   t.match(find('Idempotency-Key', 'a', 'X-Idempotency-Key', 'A'), {
     kind: 'invalid',
-    detail: /different keys/,
+    detail: 'The headers idempotency-key and x-idempotency-key carry different keys. Send only one of them.',
   });
   t.match(find('Idempotency-Key', 'a', 'X-Idempotency-Key', ''), { kind: 'invalid', detail: /empty/ });
   t.end();

@@ -157,6 +157,12 @@ t.test('framing that two readers may see in two ways, or that we cannot carry', 
     fault(['Xost', 'a', 'Xontent-Type', 'application/grpc', 'Xontent-Length', '1', 'Xransfer-Encoding', 'x']),
     undefined,
   );
+  t.equal(fault(['Host', 'a', 'Date', 'b']), undefined, 'as long as Host');
+  t.equal(
+    fault(['Transfer-Encoding', 'chunked', 'Accept-Charset', '1']),
+    undefined,
+    'as long as Content-Length',
+  );
 
   t.equal(fault(['Host', 'a', 'HOST', 'a']), 'request_invalid');
   t.equal(fault(['Transfer-Encoding', 'chunked'], 0), 'request_invalid');
@@ -197,6 +203,8 @@ t.test('every fault says what to send', (t) => {
   for (const rawHeaders of [...faults, ['Content-Type', 'application/grpc']]) {
     t.match(framingFault({ httpVersionMajor: 1, httpVersionMinor: 1, rawHeaders })?.detail, /: send .+\.$/);
   }
+  const old = { httpVersionMajor: 1, httpVersionMinor: 0, rawHeaders: ['Transfer-Encoding', 'chunked'] };
+  t.match(framingFault(old)?.detail, /HTTP\/1\.0 .+: send Content-Length/);
   t.end();
 });
 

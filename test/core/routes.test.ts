@@ -33,11 +33,14 @@ function policy(route: string, over: Partial<Policy> = {}): Policy {
 }
 
 const defaults = policy('default');
-const routeOf = (patterns: readonly string[], path: string, method = 'POST'): string =>
+const compiled = (patterns: readonly string[]) =>
   compileRoutes(
     defaults,
     patterns.map((pattern) => policy(pattern)),
-  ).policyFor(method, path).route;
+  );
+
+const routeOf = (patterns: readonly string[], path: string): string =>
+  compiled(patterns).policyFor('POST', path).route;
 
 t.test('one pattern', async (t) => {
   const rows: [pattern: string, path: string, matches: boolean][] = [
@@ -52,6 +55,13 @@ t.test('one pattern', async (t) => {
     ['/v1/charges', '/x/%2E%2e/v1/charges', true],
     ['/v1/charges', '/v1/%2563harges', false],
     ['/v1/charges', '/v1%2Fcharges', false],
+    ['/v1/charges', '/v1/charges;', true],
+    ['/v1/charges', '/v1/charges;x=1', true],
+    ['/v1/charges', '/v1;a=1;b/charges;x=1', true],
+    ['/v1/charges', '/v1/charges%3Bx=1', true],
+    ['/v1/charges', '/v1/charges%3bx=1', true],
+    ['/v1/charges', '/v1/;charges', false],
+    ['/v1/charges', '/v1/charges;x/1', false],
     ['/caf%c3%a9', '/caf%C3%A9', true],
     ['/caf%C3%A9', '/caf%c3%a9', true],
     ['/', '/', true],
@@ -89,6 +99,7 @@ t.test('the most specific pattern wins, in whatever order they are listed', asyn
     ['/v1/a/b', '/v1/a/*', '/v1/*'],
     ['/v1/a/b', '/v1/*/b', '/*/a/*'],
     ['/v1/a', '/v1/*', '/*'],
+    ['/v1/*', '/v1/*/*', '/v1/*'],
     ['/a/x/c', '/a/*/c', '/a/*/c/*'],
     ['/a/b/c', '/a/*/c', '/*/b/c'],
     ['/a/b/c/d', '/a/b/*/d', '/a/*/c/d'],
@@ -146,6 +157,11 @@ t.test('faults of patterns', async (t) => {
   }
 });
 
+t.test('what to write instead of a pattern with a query', async (t) => {
+  for (const pattern of ['/a?b=c', '/a#b', '/a?'])
+    t.equal(patternFault(pattern), 'holds a query or fragment; write the path alone: /a', pattern);
+});
+
 t.test('spellings of one pattern', async (t) => {
   t.equal(patternId('/v1/%63harges'), patternId('/v1/charges'));
   t.equal(patternId('/caf%c3%a9/*'), '/caf%C3%A9/*');
@@ -199,7 +215,8 @@ t.test('a route is shadowed if and only if no path finds it', async (t) => {
   }
   fc.assert(
     fc.property(fc.uniqueArray(fc.constantFrom(...patterns), { minLength: 1, maxLength: 8 }), (chosen) => {
-      const found = new Set(paths.map((path) => routeOf(chosen, path)));
+      const policies = compiled(chosen);
+      const found = new Set(paths.map((path) => policies.policyFor('POST', path).route));
       for (const pattern of chosen) {
         const others = chosen.filter((other) => other !== pattern);
         if (isShadowed(pattern, others) === found.has(pattern)) return false;
@@ -209,11 +226,12 @@ t.test('a route is shadowed if and only if no path finds it', async (t) => {
     { numRuns: 3_000 },
   );
   t.ok(isShadowed('/*', ['/', '/*/*']));
+  t.ok(isShadowed('/*/a/*', ['/*/a', '/*/a/*/*']));
   t.notOk(isShadowed('/a', ['/a/*']));
 });
 
 t.test('what other routers would read as a parameter', async (t) => {
   for (const segment of [':id', '{id}', '<id>', '$id']) t.equal(templateSegment(`/v1/${segment}/x`), segment);
-  for (const pattern of ['/v1/*', '/a:b', '/v1/charges:refund', '/$'])
+  for (const pattern of ['/v1/*', '/a:b', '/v1/charges:refund', '/$', '/{id}.pdf', '/<id>x', '/$id-x'])
     t.equal(templateSegment(pattern), null);
 });

@@ -35,6 +35,8 @@ export class Callers {
   calls = 0;
   /** Calls answered by an execution or a replay. */
   served = 0;
+  /** Nobody calls any more. */
+  isClosed = false;
 
   constructor(world: World, sidecars: () => readonly Sidecar[]) {
     this.#world = world;
@@ -63,6 +65,7 @@ export class Callers {
   }
 
   #call(caller: Caller): void {
+    if (this.isClosed) return;
     const { choices, clock, ledger, note } = this.#world;
     const sidecar = choices.pick(this.#sidecars());
     caller.tries -= 1;

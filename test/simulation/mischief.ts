@@ -40,6 +40,7 @@ export class Mischief {
       [3, () => {}],
       [3, () => this.#pause()],
       [2, () => this.#suspend()],
+      [2, () => this.#stopInQueue()],
       [2, () => this.#kill()],
       [2, () => this.#drain()],
       [2, () => this.#setWallClock()],
@@ -47,7 +48,7 @@ export class Mischief {
       [settings.hasStandby ? 4 : 0, () => this.#failOver()],
       [5, () => this.#operator()],
     ] as const;
-    for (let left = choices.between(0, 5); left > 0; left -= 1)
+    for (let left = choices.between(0, 8); left > 0; left -= 1)
       clock.after(choices.between(500, untilMs), null, 'mischief', choices.weighted(events));
   }
 
@@ -56,6 +57,7 @@ export class Mischief {
     for (const sidecar of this.#sidecars) {
       sidecar.pausedUntilMs = Math.min(sidecar.pausedUntilMs, this.#world.clock.nowMs);
       sidecar.wire.cutUntilMs = 0;
+      sidecar.onQueued = null;
     }
     if (this.open.length === 0) this.startSidecar();
   }
@@ -65,22 +67,32 @@ export class Mischief {
   }
 
   /** SIGSTOP: its clocks go on. */
-  #pause(): void {
+  #pause(sidecar = this.#one(), forMs = this.#aWhileMs()): void {
     const { clock, note, saw } = this.#world;
-    const sidecar = this.#one();
     if (sidecar === undefined) return;
-    const forMs = this.#aWhileMs();
     note(`${sidecar.name} paused for ${forMs}`);
     saw('paused');
     sidecar.pausedUntilMs = clock.nowMs + forMs;
   }
 
-  /** Its machine sleeps: monotonic time stands still. */
-  #suspend(): void {
-    const { clock, note, saw } = this.#world;
+  /** Stops when its next request stands in the queue, which starts it about when it wakes, or a little later. */
+  #stopInQueue(): void {
+    const { choices, saw } = this.#world;
     const sidecar = this.#one();
+    if (sidecar === undefined) return;
+    sidecar.onQueued = () => {
+      saw('stopped in the queue');
+      const forMs = this.#aWhileMs();
+      if (choices.chance(0.5)) this.#pause(sidecar, forMs);
+      else this.#suspend(sidecar, forMs);
+      return choices.chance(0.5) ? 1 : forMs + choices.between(0, 7_000);
+    };
+  }
+
+  /** Its machine sleeps: monotonic time stands still. */
+  #suspend(sidecar = this.#one(), forMs = this.#aWhileMs()): void {
+    const { clock, note, saw } = this.#world;
     if (sidecar === undefined || sidecar.pausedUntilMs > clock.nowMs) return;
-    const forMs = this.#aWhileMs();
     note(`${sidecar.name} suspended for ${forMs}`);
     saw('suspended');
     sidecar.pausedUntilMs = clock.nowMs + forMs;

@@ -27,6 +27,8 @@ export interface ScheduleOptions {
 
 /** Milliseconds of trouble; what was begun in it may come later still. */
 const troubleMs = 45_000;
+/** Milliseconds in which every call is answered and every attempt settled, once nothing goes wrong. */
+const lastAnswerMs = 30_000;
 /** A schedule has some hundred steps: one that never ends is a fault too. */
 const maxSteps = 50_000;
 
@@ -94,6 +96,11 @@ async function play(world: World): Promise<{ calls: number; served: number }> {
   mischief.end();
   choices.isCalm = true;
   while (isRunning() && !isSettled(world, mischief, callers) && clock.nowMs < healedByMs(settings))
+    await clock.step();
+  // Whoever called a moment ago is still to be answered.
+  callers.isClosed = true;
+  const answeredByMs = clock.nowMs + lastAnswerMs;
+  while (isRunning() && !isSettled(world, mischief, callers) && clock.nowMs < answeredByMs)
     await clock.step();
   if (ledger.violation !== null) return callers;
   if (clock.steps >= maxSteps) ledger.fault('it never comes to an end');

@@ -48,6 +48,8 @@ export class Sidecar implements Owner {
   /** It came to the end of its drain. */
   isDrained = false;
   pausedUntilMs = 0;
+  /** Told of the next request that stands in the upstream's queue; says for how many milliseconds it stands there. */
+  onQueued: (() => number) | null = null;
   monotonicMs: number;
   wallMs: number;
 

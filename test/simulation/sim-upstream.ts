@@ -76,6 +76,12 @@ export class SimUpstreamClient implements CallOwner {
       return;
     }
     const start = () => new Passage(this.#world, this.#sidecar, request, handler).start(course);
+    const { onQueued } = this.#sidecar;
+    if (onQueued !== null) {
+      this.#sidecar.onQueued = null;
+      clock.after(onQueued(), this.#sidecar, 'request-start', start);
+      return;
+    }
     // A free connection starts it before dispatch returns; else it stands in the queue.
     const isQueued = choices.chance(0.3);
     if (!isQueued) return start();

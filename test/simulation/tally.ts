@@ -56,6 +56,7 @@ const rareStates = [
   'operator_release',
   'operator_complete',
   'start refused',
+  'stopped in the queue',
   'lapsed lease',
   'failover with a loss',
   'answered answer_unsaved',

@@ -63,6 +63,35 @@ t.test('a key that somebody is inserting does not hold its neighbours', async (t
   t.equal((await store.reserve(wanted)).kind, 'exists');
 });
 
+t.test('whoever had to wait for another that inserted the key sees its record', async (t) => {
+  const { stores, url } = await postgresHarness(t);
+  const [store] = stores;
+  const wanted = reservation();
+  const { attempt } = reservation();
+  const holder = await connected(t, url);
+  await holder.query('BEGIN');
+  await holder.query(
+    `INSERT INTO oncegate.record (scope, key, attempt, epoch, instance, state, had_credentials, fingerprint,
+      raw_digest, fingerprint_rule, deadline, reserved_at, method, path, request_id)
+    VALUES ($1, $2, $3, 0, $3, 'in_progress', false, '', '', '', now(), now(), '', '', '')`,
+    [wanted.scope, wanted.key, attempt],
+  );
+  // On the server, for it has less time than we would need: commits as soon as somebody waits for it.
+  const committed = holder.query(
+    `DO $$
+    BEGIN
+      WHILE NOT EXISTS (
+        SELECT FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid
+      ) LOOP
+        PERFORM pg_sleep(0.001);
+      END LOOP;
+    END $$;
+    COMMIT`,
+  );
+  t.match(await store.reserve(wanted), { kind: 'exists', record: { attempt } });
+  await committed;
+});
+
 t.test('slow passes do not delay the lease', async (t) => {
   const { another, url } = await postgresHarness(t);
   const store = another({ timeouts: { loopMs: 1_500 } });

@@ -1,0 +1,302 @@
+/**
+ * What a sidecar like this one usually gets wrong: each was seen in the wild, each looks reasonable, each breaks a promise.
+ * In the form of test/breakages.mjs: `npm run breakages -- 'known bad'`.
+ *
+ * The simulation has SQL's guards in a model of its own. A variant that stands in SQL is put into that model as well, which
+ * shows that the simulation's ledger sees what comes of it.
+ */
+const simulation = 'test/simulation/schedules.test.ts';
+const model = 'test/simulation/sim-statements.ts';
+const modelOfPasses = 'test/simulation/sim-passes.ts';
+
+export const knownBad = [
+  // Taking the key.
+  {
+    rule: 'known bad: check, then insert',
+    file: 'src/store/postgres/sql/reserve.ts',
+    find: 'ON CONFLICT (scope, key) DO NOTHING\nRETURNING attempt, epoch',
+    replace:
+      'WHERE NOT EXISTS (SELECT FROM oncegate.record AS seen WHERE seen.scope = item.scope AND seen.key = item.key)\nON CONFLICT (scope, key) DO UPDATE SET attempt = excluded.attempt, epoch = excluded.epoch\nRETURNING attempt, epoch',
+    test: 'test/store/postgres.test.ts',
+    alsoBy: [
+      {
+        test: simulation,
+        more: [
+          {
+            file: model,
+            find: 'if (server.rows.has(id)) return [];',
+            replace:
+              'const seen = server.rows.get(id);\n    if (seen !== undefined && server.nowMs - seen.reservedMs > 5) return [];',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    rule: 'known bad: one statement inserts and reads, and racers get no row at all',
+    file: 'src/store/postgres/sql/reserve.ts',
+    find: "'reserve',\n  `INSERT INTO",
+    replace: "'reserve',\n  `WITH inserted AS (INSERT INTO",
+    more: [
+      {
+        file: 'src/store/postgres/sql/reserve.ts',
+        find: 'ON CONFLICT (scope, key) DO NOTHING\nRETURNING attempt, epoch`',
+        replace:
+          "ON CONFLICT (scope, key) DO NOTHING\nRETURNING attempt, epoch)\nSELECT attempt::text, epoch FROM inserted\nUNION ALL\nSELECT 'seen ' || record.attempt, record.epoch\nFROM unnest($1::bytea[], $2::text[]) AS asked(scope, key)\nJOIN oncegate.record AS record ON record.scope = asked.scope AND record.key = asked.key`",
+      },
+      {
+        // Its columns still come by `read`; what counts is whether the one statement saw the row.
+        file: 'src/store/postgres/reserver.ts',
+        find: "        lost.set(loser, results[index] ?? { kind: 'unavailable', cause: new Error('the record went away') });",
+        replace:
+          "        const result = results[index];\n        const isUnseen = result?.kind === 'exists' && !epochs.has(`seen ${result.record.attempt}`);\n        lost.set(loser, result && !isUnseen ? result : { kind: 'unavailable', cause: new Error('no row at all') });",
+      },
+    ],
+    test: 'test/store/postgres.test.ts',
+  },
+  {
+    rule: 'known bad: a record in progress is taken again after a time',
+    file: 'src/core/record.ts',
+    find: "{ from: 'failed_retryable', to: 'in_progress', by: ['retry'] },",
+    replace:
+      "{ from: 'failed_retryable', to: 'in_progress', by: ['retry'] },\n  { from: 'in_progress', to: 'in_progress', by: ['retry'] },",
+    more: [
+      {
+        file: 'src/store/postgres/sql/reserve.ts',
+        find: "AND (record.state = 'failed_retryable' OR",
+        replace:
+          "AND (record.state = 'failed_retryable' OR record.reserved_at < clock_timestamp() - interval '1 s' OR",
+      },
+      {
+        file: 'src/core/decide.ts',
+        find: "return { kind: 'in_progress', attempt: record.attempt };",
+        replace: "return { kind: 'take_over', previous: record };",
+      },
+    ],
+    test: 'test/e2e/crash.test.ts',
+    alsoBy: [
+      {
+        test: simulation,
+        more: [
+          {
+            file: model,
+            find: "if (state !== 'failed_retryable' && !isExpired) return [];",
+            replace:
+              "if (state !== 'failed_retryable' && !isExpired && server.nowMs - row.reservedMs < 1_000) return [];",
+          },
+        ],
+      },
+    ],
+  },
+  {
+    // Not by the simulation: the state is still compared, so it takes over only what a later attempt has released.
+    rule: 'known bad: a takeover does not ask from which attempt',
+    file: 'src/store/postgres/sql/reserve.ts',
+    find: '  AND record.attempt = $3::uuid\n  AND record.epoch = $4::bigint\n',
+    replace: '  AND ($3::uuid IS NOT NULL AND $4::bigint IS NOT NULL)\n',
+    test: 'test/store/postgres.test.ts',
+  },
+  {
+    rule: 'known bad: a waiter takes the key',
+    file: 'src/proxy/handle.ts',
+    find: "      exchange.verdict = reply.kind === 'problem' ? reply.code : 'wait';",
+    replace:
+      "      if (reply.kind === 'problem' && reply.code === 'in_progress') return await decideAndRun(deps, exchange, wanted);\n      exchange.verdict = reply.kind === 'problem' ? reply.code : 'wait';",
+    test: 'test/proxy/wait.test.ts',
+    alsoBy: [{ test: simulation }],
+  },
+  {
+    rule: 'known bad: a reservation whose answer was lost counts as soon as it is visible',
+    file: 'src/store/postgres/reserver.ts',
+    find: 'if (mine.length > 0) {',
+    replace:
+      'for (const one of mine) epochs.set(one.attempt, (found.get(idOf(one)) as StoredRecord).epoch);\n    if (mine.length < 0) {',
+    test: 'test/store/unconfirmed-reserve.test.ts',
+    alsoBy: [{ test: simulation }],
+  },
+  {
+    // There is no rate limit yet: the bound of those who wait stands for it.
+    rule: 'known bad: a limit is counted before an existing key is answered',
+    file: 'src/proxy/reserve.ts',
+    find: '  const instance = deps.lease.current();\n',
+    replace:
+      "  if (!deps.waiters.enter(wanted)) return { kind: 'refuse', code: 'in_progress' };\n  deps.waiters.leave(wanted);\n  const instance = deps.lease.current();\n",
+    test: 'test/proxy/reserve.test.ts',
+  },
+  {
+    rule: 'known bad: without its store it forwards all the same',
+    file: 'src/proxy/reserve.ts',
+    find: "        return { kind: 'refuse', code: 'store_unavailable' };\n    }",
+    replace: "        return { kind: 'own', attempt, epoch: '0', takenOver: false };\n    }",
+    test: 'test/e2e/order.test.ts',
+    alsoBy: [{ test: simulation }],
+  },
+  // The lease, and those who clean up.
+  {
+    rule: 'known bad: the sweeper frees the key',
+    file: 'src/store/postgres/sql/loops.ts',
+    find: "  state = 'unknown',",
+    replace: "  state = 'failed_retryable', retain_until = clock_timestamp() + interval '1 day',",
+    test: 'test/e2e/crash.test.ts',
+    alsoBy: [
+      {
+        test: simulation,
+        more: [
+          {
+            file: modelOfPasses,
+            find: "(row) => ({ ...row, state: 'unknown' })",
+            replace: 'released(server)',
+          },
+        ],
+      },
+    ],
+  },
+  {
+    // Not by the simulation: the process has a guard of its own, and without either it takes more luck than a schedule has.
+    rule: 'known bad: a lapsed lease lives again',
+    file: 'src/store/postgres/sql/lease.ts',
+    find: /  AND (instance\.)?lease_until > clock_timestamp\(\)\nRETURNING/,
+    replace: 'RETURNING',
+    test: 'test/store/lease.test.ts',
+  },
+  {
+    rule: 'known bad: the lease is looked at when it is queued, not when it starts',
+    file: 'src/proxy/forward.ts',
+    find: 'mayStart: () => !attempt.isOver && deps.lease.mayStart(attempt.instance),',
+    replace: 'mayStart: ((may) => () => may)(!attempt.isOver && deps.lease.mayStart(attempt.instance)),',
+    test: 'test/e2e/suspended.test.ts',
+    alsoBy: [{ test: simulation }],
+  },
+  {
+    rule: 'known bad: the reaper goes by the time of creation',
+    file: 'src/store/postgres/sql/loops.ts',
+    find: 'WHERE record.retain_until <= statement_timestamp()\nORDER BY record.retain_until',
+    replace: 'WHERE record.reserved_at <= statement_timestamp()\nORDER BY record.reserved_at',
+    more: [
+      {
+        file: 'src/store/postgres/sql/loops.ts',
+        find: "  AND record.state IN ('completed', 'failed_retryable')\n  AND record.retain_until <= clock_timestamp()\nRETURNING",
+        replace: '  AND record.reserved_at <= clock_timestamp()\nRETURNING',
+      },
+    ],
+    test: 'test/store/postgres.test.ts',
+    alsoBy: [
+      {
+        test: simulation,
+        more: [
+          {
+            file: modelOfPasses,
+            find: 'return retainUntilMs !== null && retainUntilMs <= server.nowMs;',
+            replace: 'return retainUntilMs !== 0;',
+          },
+          {
+            file: modelOfPasses,
+            find: "(row) => (row.state === 'completed' || row.state === 'failed_retryable') && isExpired(server, row),",
+            replace: '(row) => isExpired(server, row),',
+          },
+        ],
+      },
+    ],
+  },
+  // What a failure proves.
+  {
+    rule: 'known bad: a reset frees the key',
+    file: 'src/upstream/failure.ts',
+    find: 'if (!started) return',
+    replace: "if (!started || ((error as { code?: string }).code ?? error.message) === 'ECONNRESET') return",
+    test: 'test/e2e/failures.test.ts',
+    alsoBy: [{ test: simulation }],
+  },
+  {
+    rule: 'known bad: a timeout frees the key',
+    file: 'src/upstream/failure.ts',
+    find: 'if (!started) return',
+    replace: "if (!started || (error instanceof UpstreamFault && error.code === 'timed_out')) return",
+    test: 'test/e2e/failures.test.ts',
+    alsoBy: [{ test: simulation }],
+  },
+  {
+    rule: 'known bad: undici retries',
+    file: 'src/upstream/client.ts',
+    find: 'else call.dispatch(this.#pool);',
+    replace:
+      "else call.dispatch(this.#pool.compose(interceptors.retry({ methods: ['POST'], minTimeout: 1, statusCodes: [500, 502, 503] })));",
+    more: [
+      {
+        file: 'src/upstream/client.ts',
+        find: "Pool } from 'undici'",
+        replace: "Pool, interceptors } from 'undici'",
+      },
+    ],
+    test: 'test/e2e/failures.test.ts',
+  },
+  {
+    rule: 'known bad: the upstream call is aborted with the client',
+    file: 'src/proxy/forward.ts',
+    find: 'capture.attach(call);',
+    replace:
+      "capture.attach(call);\n  exchange.res.once('close', () => call.abort(new Error('client left')));",
+    test: 'test/e2e/guarded.test.ts',
+  },
+  // The answer.
+  {
+    rule: 'known bad: the client is answered before the completion commits',
+    file: 'src/proxy/complete.ts',
+    find: 'const result = await within(settleAndClose(deps, exchange, settling), unsavedMs);',
+    replace:
+      "void settleAndClose(deps, exchange, settling);\n  const result = { kind: 'settled', retainUntilMs: null } as SettleResult;",
+    test: 'test/e2e/store-outage.test.ts',
+    alsoBy: [{ test: simulation }],
+  },
+  {
+    rule: 'known bad: a completion does not ask whose the record is',
+    file: 'src/store/postgres/sql/settle.ts',
+    find: '  AND record.attempt = item.attempt::uuid\n',
+    replace: '',
+    test: 'test/store/postgres.test.ts',
+    alsoBy: [
+      { test: 'test/e2e/suspended.test.ts' },
+      {
+        test: simulation,
+        more: [
+          {
+            file: model,
+            find: 'const found = heldItems(server, values, settlementColumns).filter(',
+            replace:
+              "const found = items(values, ['scope', 'key', 'attempt', ...settlementColumns]).flatMap((item) => { const row = server.rowAt(item); return row === undefined ? [] : [{ row, item }]; }).filter(",
+          },
+        ],
+      },
+    ],
+  },
+  {
+    rule: 'known bad: an answer that comes after a release is thrown away',
+    file: 'src/core/record.ts',
+    find: "  { from: 'failed_retryable', to: 'completed', by: ['attempt'] },\n",
+    replace: '',
+    test: 'test/store/postgres.test.ts',
+  },
+  // Who and what a key stands for.
+  {
+    rule: 'known bad: the scope is without its tenant',
+    file: 'src/core/scope.ts',
+    find: 'scopeOf([tenant, method, path])',
+    replace: 'scopeOf([method, path])',
+    test: 'test/e2e/guarded.test.ts',
+    alsoBy: [{ test: simulation }],
+  },
+  {
+    rule: 'known bad: the endpoint is the route, not the path',
+    file: 'src/proxy/identify.ts',
+    find: 'scopeAt({ tenant, method, path }',
+    replace: 'scopeAt({ tenant, method, path: policy.route }',
+    test: 'test/e2e/guarded.test.ts',
+  },
+  {
+    rule: 'known bad: bodies are compared after JSON.parse',
+    file: 'src/core/fingerprint.ts',
+    find: "canonical('json', canonicalJson(body, ignore))",
+    replace: "canonical('json', JSON.stringify(JSON.parse(body.toString())))",
+    test: 'test/e2e/guarded.test.ts',
+  },
+];
