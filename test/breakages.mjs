@@ -12,7 +12,7 @@ export const breakages = [
     file: 'src/core/decide.ts',
     find: '  if (!sameRequest(',
     replace:
-      "  if (record.state === 'in_progress') return { kind: 'in_progress', attempt: record.attempt };\n  if (!sameRequest(",
+      "  if ((record.state as string) === 'in_progress') return { kind: 'in_progress', attempt: record.attempt };\n  if (!sameRequest(",
     test: 'test/e2e/order.test.ts',
   },
   {

@@ -138,8 +138,10 @@ t.test('an attempt that is settled as unknown while the list is on its way is no
   const harness = await postgresHarness(t);
   const [store] = harness.stores;
   let duringList: () => Promise<void> = async () => {};
+  const asked: PropertyKey[] = [];
   const listing = new Proxy(store, {
     get: (target, name) => {
+      asked.push(name);
       const member = Reflect.get(target, name) as unknown;
       if (name !== 'listInProgress') return typeof member === 'function' ? member.bind(target) : member;
       return async (instance: string, limit: number) => {
@@ -159,6 +161,7 @@ t.test('an attempt that is settled as unknown while the list is on its way is no
   };
   t.same(await sweeper.runOnce(signal), { released: 0, swept: 0 });
   t.equal((await recordAt(store, record)).state, 'unknown', 'its request may have run');
+  t.notOk(asked.includes('releaseIfNeverSent'), 'nor is it left to the guard of the store');
 });
 
 t.test('a busy instance still finds the one that was lost', async (t) => {

@@ -11,7 +11,9 @@ const kept: readonly (readonly [seed: number, why: string])[] = [];
 
 t.test('the promises hold at every step of every schedule', async (t) => {
   const tally = emptyTally();
-  for (let seed = 1; seed <= seeds; seed += 1) count(tally, seed, await playSchedule({ seed }));
+  // A few that fail tell enough.
+  for (let seed = 1; seed <= seeds && tally.failed.length < 5; seed += 1)
+    count(tally, seed, await playSchedule({ seed }));
   t.same(tally.failed, [], 'npm run simulate -- --seed N tells the story of one');
   t.same(neverSeen(tally), [], 'no rare state was left out');
   t.ok(tally.served / tally.calls > 0.3, 'much is answered in spite of it all');
