@@ -52,9 +52,12 @@ function trialsOf({ rule, test, alsoBy = [], more = [], ...first }) {
   return [{ rule, edits, test }, ...also];
 }
 
+const copies = new Set();
+
 /** A copy that a breakage may have for itself; packages are shared. */
 function makeCopy(from) {
   const dir = mkdtempSync(join(tmpdir(), 'oncegate-breakage-'));
+  copies.add(dir);
   for (const name of copied) cpSync(join(from, name), join(dir, name), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(dir, 'node_modules'));
   return dir;
@@ -194,6 +197,7 @@ const pristine = makeCopy(root);
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
   process.once(signal, () => {
     for (const child of running) cut(child);
+    for (const dir of copies) rmSync(dir, { recursive: true, force: true });
     process.exit(1);
   });
 try {

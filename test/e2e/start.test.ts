@@ -62,9 +62,12 @@ t.test('a stop while it waits for its store ends the wait', async (t) => {
     let said = '';
     child.stdout.on('data', (chunk) => (said += String(chunk)));
     await until('it waits', () => said.includes('trying again'));
+    const tries = () => said.split('trying again').length - 1;
+    const triesBefore = tries();
     child.kill(signal);
     t.same(await exited, [0, null], signal);
     t.match(said, 'stopped before it served');
+    t.ok(tries() <= triesBefore + 5, 'it does not try on until its time is over');
   }
 });
 
