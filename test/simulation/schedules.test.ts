@@ -40,7 +40,8 @@ t.test('any list of choices', async (t) => {
       const { violation } = await playSchedule({ seed, given });
       if (violation !== null) throw new Error(violation);
     }),
-    { numRuns: 150 },
+    // Always the same: here the other seeds are for `npm run simulate`.
+    { numRuns: 150, seed: 1 },
   );
   t.pass('every promise kept');
 });
