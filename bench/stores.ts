@@ -46,15 +46,31 @@ FROM generate_series(1, ${keys})`,
 
 export async function makeOncegateStore(url: string, keys: number, start: StartChild): Promise<void> {
   await start('migrate', [oncegateCommand, 'migrate', 'up'], { env: { DATABASE_URL: url } }).ended();
-  await fillOncegateStore(url, keys, '1 day');
+  await fillOncegateStore(url, keys);
   await execute(url, ['VACUUM ANALYZE oncegate.record']);
 }
 
-/** Of the requests that the clients send: in another scope the new keys would have a corner of the index to themselves. */
+/** Of the requests that the clients send. In another scope the new keys would have a corner of the index to themselves. */
 const scope = scopeAt({ tenant: null, method: 'POST', path }, ['tenant', 'endpoint']).toString('hex');
 
-/** Answered keys that are kept for `retained` from now, which may be past. */
-export async function fillOncegateStore(url: string, keys: number, retained: string): Promise<void> {
+/** Throws unless what Oncegate has stored stands among what was filled in. */
+export async function checkOneScope(url: string): Promise<void> {
+  await execute(url, [
+    `DO $$
+BEGIN
+  IF EXISTS (SELECT FROM oncegate.record WHERE scope < '\\x${scope}' OR scope > '\\x${scope}') THEN
+    RAISE EXCEPTION 'the store was filled in another scope than that of the requests';
+  END IF;
+END $$`,
+  ]);
+}
+
+/** Answered keys. `retainUntil` is SQL, in which `n` counts them. */
+export async function fillOncegateStore(
+  url: string,
+  keys: number,
+  retainUntil = `clock_timestamp() + interval '1 day'`,
+): Promise<void> {
   await execute(url, [
     `INSERT INTO oncegate.record (
   scope, key, attempt, epoch, instance, state, had_credentials, fingerprint, raw_digest, fingerprint_rule,
@@ -63,9 +79,9 @@ export async function fillOncegateStore(url: string, keys: number, retained: str
 SELECT
   '\\x${scope}', gen_random_uuid(), gen_random_uuid(), nextval('oncegate.epoch'), gen_random_uuid(), 'completed',
   true, sha256('digest'), sha256('raw'), 'v1:canonical', clock_timestamp() + interval '40 seconds',
-  clock_timestamp(), clock_timestamp(), clock_timestamp() + interval '${retained}', 201, 'POST', '${path}',
+  clock_timestamp(), clock_timestamp(), ${retainUntil}, 201, 'POST', '${path}',
   gen_random_uuid(), convert_to(repeat('h', 150), 'latin1'), ${body}
-FROM generate_series(1, ${keys})`,
+FROM generate_series(1, ${keys}) AS n`,
   ]);
 }
 
