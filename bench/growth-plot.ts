@@ -19,7 +19,8 @@ export function growthPlot(results: readonly Grown[], source: string): string {
     const known = turns.map(figure).filter((value) => value !== null);
     return known.length === 0 ? 0 : spreadOf(known).median;
   };
-  const top = Math.max(1, ...results.map((result) => median(result, both))) * 1.15;
+  // In whole hundreds, so that the marks are round.
+  const top = 100 * Math.ceil(Math.max(1, ...results.map((result) => median(result, both))) / 90);
   const powers = results.map(({ keys }) => Math.log10(keys));
   const [low, high] = [Math.min(...powers), Math.max(...powers)];
   const x = (keys: number): number =>
