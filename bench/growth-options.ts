@@ -15,7 +15,7 @@ export interface GrowthOptions {
 
 export const growthUsage = `usage: npm run bench:growth -- [options]
 
-  --keys A,B,…        sizes of the stores (10000,1000000,10000000: needs 20 GB of disk and half an hour)
+  --keys A,B,…        sizes of the stores (10000,1000000,10000000: wants 20 GB of free disk, and patience)
   --requests N        first requests on each store in a round (2500)
   --rounds N          rounds, stores taking turns in each (8)
   --warm-up N         requests to each store before the first round (30000)

@@ -28,7 +28,7 @@ interface Field extends Started {
 
 const traffic = { kind: 'first' } as const;
 
-/** Table and indexes take about 0.7 kB a key; as much again for the log of writes, and for keys that expire. */
+/** An estimate that errs on the side of too much: table, indexes, and the log of writes. */
 const bytesPerKey = 1_500;
 
 async function run(options: GrowthOptions, stage: Stage): Promise<number> {

@@ -24,7 +24,7 @@ export interface Options {
 export const usage = `usage: npm run bench -- [options]
 
   --quick             a first impression: 3 rounds of 1,500 requests
-  --guard             fail when a first request costs too much beside a plain proxy; less than a minute, for CI
+  --guard             fail when a first request costs too much beside a plain proxy; about half a minute, for CI
   --requests N        requests of each contender in a round (2500)
   --rounds N          rounds, contenders taking turns in each (8)
   --warm-up N         requests of each contender before the first round (30000)
@@ -43,13 +43,13 @@ const unhurried = {
 };
 
 /**
- * With 8,000 the first request was measured at 313 µs and fell on, to 215 µs after 40,000; the ratio to a plain proxy,
- * which gets faster as well, stays the same from about 30,000. The same for all, or one would be favoured.
+ * With 8,000 the first request was measured at 313 µs and fell on, to 215 µs after 40,000: 30,000 is most of that way. The
+ * same for all, or one would be favoured. To be checked on a quiet machine: the ratio must not move with 60,000.
  */
 const defaults = {
   table: { requests: 2_500, rounds: 8, warmUpRequests: 30_000, ...unhurried },
   quick: { requests: 1_500, rounds: 3, warmUpRequests: 3_000, ...unhurried },
-  // Within a minute, also where ten others want the same two processors: there it is one round after a short warm-up.
+  // About 11 s of CPU. Where many others want the same processors it is one round after a short warm-up.
   guard: { requests: 300, rounds: 10, warmUpRequests: 6_000, warmUpSeconds: 3, roundsUntilSeconds: 35 },
 };
 
