@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -27,19 +27,26 @@ export interface Child {
   stop(): Promise<void>;
 }
 
-export type StartChild = (name: string, args: readonly string[], env?: NodeJS.ProcessEnv) => Child;
+interface How {
+  readonly env?: NodeJS.ProcessEnv;
+  /** Default: this Node. */
+  readonly command?: string;
+}
 
-/** A process of its own, both outputs going to `logFile`. `args` as for `node`. */
-export function startChild(args: readonly string[], logFile: string, env: NodeJS.ProcessEnv = {}): Child {
+export type StartChild = (name: string, args: readonly string[], how?: How) => Child;
+
+/** A process of its own, both outputs going to `logFile`. */
+export function startChild(args: readonly string[], logFile: string, how: How = {}): Child {
   const log = openSync(logFile, 'a');
-  const child = spawn(process.execPath, args, {
+  const child = spawn(how.command ?? process.execPath, args, {
     cwd: root,
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...how.env },
     stdio: ['ignore', log, log, 'ipc'],
   });
+  closeSync(log);
   const ending = endingOf(child, args, logFile);
   const gone = ending.then((): never => {
-    throw new Error(`node ${args.join(' ')} ended too early; its log: ${logFile}`);
+    throw new Error(`${args.join(' ')} ended too early; its log: ${logFile}`);
   });
   // Nobody listens when it ends as it should.
   gone.catch(() => {});
@@ -68,7 +75,7 @@ function endingOf(child: ChildProcess, args: readonly string[], logFile: string)
     child.once('exit', (code, signal) => {
       if (code === 0) return resolve();
       const said = readFileSync(logFile, 'utf8').trim().split('\n').slice(-10).join('\n');
-      reject(new Error(`node ${args.join(' ')} ended with ${code ?? signal}:\n${said}`));
+      reject(new Error(`${args.join(' ')} ended with ${code ?? signal}:\n${said}`));
     });
   });
 }

@@ -3,15 +3,24 @@ import { readFileSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { root } from './child.ts';
+import { findNginx } from './nginx.ts';
 
-const packages = ['fastify', '@fastify/http-proxy', '@fastify/reply-from', 'undici', 'pg', 'pino'];
+const packages = [
+  'fastify',
+  '@fastify/http-proxy',
+  '@fastify/reply-from',
+  '@node-idempotency/core',
+  'undici',
+  'pg',
+  'pino',
+];
 
 /** What is needed to read the figures later, and to get them again. */
-export function describeRun(postgresql: string) {
+export function describeRun(postgresql: string, command: string) {
   const [cpu] = cpus();
   return {
     at: new Date().toISOString(),
-    command: ['npm run bench --', ...process.argv.slice(2)].join(' '),
+    command: [command, ...process.argv.slice(2)].join(' '),
     machine: {
       cpu: cpu?.model ?? 'unknown',
       cores: cpus().length,
@@ -26,6 +35,7 @@ export function describeRun(postgresql: string) {
       changedFiles: git('status', '--porcelain', 'src').split('\n').filter(Boolean).length,
       node: process.version,
       postgresql,
+      nginx: findNginx()?.version ?? null,
       ...Object.fromEntries(packages.map((name) => [name, versionOf(`node_modules/${name}/package.json`)])),
     },
   };

@@ -1,6 +1,13 @@
 /** What travels: a charge of about 200 bytes, and its answer of about 300. */
 export const path = '/v1/charges';
 
+/** The same, but the upstream takes its time, so that there are duplicates of what still runs. */
+export const slowPath = '/v1/slow-charges';
+export const slowMs = 5;
+
+/** What is read by GET: the same bytes as the answer above. */
+export const chargePath = '/v1/charges/ch_3MmlLrLkdIwHu7ix0snN0B15';
+
 export const requestBody = JSON.stringify({
   amount: 12_999,
   currency: 'eur',
@@ -25,3 +32,9 @@ export const answerBody = JSON.stringify({
   receipt_email: 'someone@example.com',
   status: 'succeeded',
 });
+
+export const answerHeaders = {
+  'Content-Type': 'application/json; charset=utf-8',
+  Location: chargePath,
+  'Cache-Control': 'no-store',
+};

@@ -1,10 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Child } from './child.ts';
-import type { Contender, Started } from './contenders.ts';
-import { canMeasureCpu, cpuOf, cpuOfPostgres } from './cpu-time.ts';
+import type { Contender } from './contenders.ts';
 import type { Done, Order } from './load.ts';
+import { canMeasureProcesses, cpuOf } from './processes.ts';
+import type { Started } from './start.ts';
 import { readStoreCounters } from './store-counters.ts';
+import { executionsOf } from './traffic.ts';
 
 /** One turn of a contender. Times are µs of CPU per request; null: it has no such part, or it cannot be measured here. */
 export interface Turn {
@@ -28,31 +30,34 @@ export interface Bench {
 /** Milliseconds for what was put off, as log lines are, to happen within the turn that caused it. */
 const settleMs = 200;
 
-export type Entrant = Contender & Started;
+export type Entrant = Pick<Contender, 'name' | 'label' | 'usesStore' | 'traffic'> & Started;
 
 export async function takeTurn(
   bench: Bench,
-  entrant: Entrant,
+  entrant: Pick<Entrant, 'traffic' | 'usesStore' | 'label'> & Started,
   { requests, connections }: { requests: number; connections: number },
 ): Promise<Turn> {
+  const { port, traffic } = entrant;
   const before = await look(bench, entrant);
-  const { port, keys, expect } = entrant;
-  const done = await send(bench, { port, requests, connections, keys, expect });
+  const done = await send(bench, { port, requests, connections, traffic });
   await delay(settleMs);
   const after = await look(bench, entrant);
   const ran = after.executions - before.executions;
-  if (ran !== requests * entrant.executions)
-    throw new Error(`${entrant.name}: the upstream ran ${ran} times for ${requests} requests`);
+  const expected = executionsOf(traffic, done.steps);
+  if (ran !== expected)
+    throw new Error(
+      `${entrant.label}: ${done.requests} requests ran ${ran} times, which should have been ${expected}`,
+    );
   const each = (name: 'proxy' | 'postgres' | 'transactions' | 'walBytes'): number | null => {
     const [from, to] = [before[name], after[name]];
-    return from === null || to === null ? null : (to - from) / requests;
+    return from === null || to === null ? null : (to - from) / done.requests;
   };
   return {
     proxy: each('proxy'),
     postgres: each('postgres'),
     transactions: each('transactions'),
     walBytes: each('walBytes'),
-    requestsPerSecond: requests / done.seconds,
+    requestsPerSecond: done.requests / done.seconds,
     p50Ms: done.p50Ms,
     p99Ms: done.p99Ms,
   };
@@ -64,13 +69,16 @@ export async function send(bench: Bench, order: Order): Promise<Done> {
   return answer.done;
 }
 
-async function look({ upstream, postmaster, client }: Bench, { child, usesStore }: Entrant) {
-  const { executions } = await upstream.ask<{ executions: number }>({});
+async function look(
+  { upstream, postmaster, client }: Bench,
+  { child, service, usesStore }: Started & { usesStore: boolean },
+) {
+  const { executions } = await (service ?? upstream).ask<{ executions: number }>({});
   const store = usesStore ? await readStoreCounters(client) : { walBytes: null, transactions: null };
   return {
     executions,
     ...store,
-    proxy: canMeasureCpu && child !== null ? cpuOf(child.pid) : null,
-    postgres: canMeasureCpu && usesStore ? cpuOfPostgres(postmaster) : null,
+    proxy: canMeasureProcesses && child !== null ? cpuOf(child.pid) : null,
+    postgres: canMeasureProcesses && usesStore ? cpuOf(postmaster) : null,
   };
 }

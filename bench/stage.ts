@@ -4,16 +4,20 @@ import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { startTestServer } from '../test/helpers/postgres.ts';
 import { compiled, type StartChild, startChild } from './child.ts';
-import type { Contender, Site } from './contenders.ts';
-import { type Bench, type Entrant, send } from './measure.ts';
-import type { Options } from './options.ts';
+import type { Bench } from './measure.ts';
+import type { Site } from './start.ts';
+
+interface Props {
+  readonly keys: number;
+  readonly profileDir: string | null;
+}
 
 /** Everything around the contenders, and the contenders. `strike` stops all of it, however far it came. */
 export class Stage {
   readonly #undo: (() => unknown)[] = [];
   #striking: Promise<void> | null = null;
 
-  async setUp(options: Options): Promise<{ bench: Bench; site: Site }> {
+  async setUp(options: Props): Promise<{ bench: Bench; site: Site; serverUrl: string }> {
     const dir = mkdtempSync(join(tmpdir(), 'oncegate-bench-'));
     chmodSync(dir, 0o755);
     this.#undo.push(() => rmSync(dir, { recursive: true, force: true }));
@@ -22,9 +26,9 @@ export class Stage {
     const client = new pg.Client({ connectionString: server.url });
     await client.connect();
     this.#undo.push(() => client.end());
-    const start: StartChild = (name, args, env) => {
+    const start: StartChild = (name, args, how) => {
       if (this.#striking !== null) throw new Error('the stage is being cleared');
-      const child = startChild(args, join(dir, `${name}.log`), env);
+      const child = startChild(args, join(dir, `${name}.log`), how);
       this.#undo.push(() => child.stop());
       return child;
     };
@@ -33,25 +37,16 @@ export class Stage {
     const { port } = await upstream.told<{ port: number }>();
     return {
       bench: { upstream, load: ours('load'), postmaster: server.pid, client },
+      serverUrl: server.url,
       site: {
         upstreamPort: port,
+        dir,
         start,
         database: databases(server.url, client),
         keys: options.keys,
         profileDir: options.profileDir === null ? null : resolve(options.profileDir),
       },
     };
-  }
-
-  async enter(bench: Bench, site: Site, contender: Contender, options: Options): Promise<Entrant> {
-    const started = await contender.start(site);
-    const { keys } = contender;
-    const { connections, warmUpRequests } = options;
-    const order = { port: started.port, connections, requests: warmUpRequests };
-    // The first of each key runs; only then are there replays.
-    if (keys !== null) await send(bench, { ...order, requests: keys.length, keys, expect: 'HTTP/1.1 201' });
-    await send(bench, { ...order, keys, expect: contender.expect });
-    return { ...contender, ...started };
   }
 
   /** May be called twice. */

@@ -1,22 +1,22 @@
 /** The service behind every contender: does nothing, and counts how often. */
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { answerBody } from './exchange.ts';
+import { answerBody, answerHeaders, slowMs, slowPath } from './exchange.ts';
 
 let executions = 0;
-const length = Buffer.byteLength(answerBody);
+const headers = { ...answerHeaders, 'Content-Length': Buffer.byteLength(answerBody) };
+
+function answer(res: ServerResponse, status: number): void {
+  res.writeHead(status, headers);
+  res.end(answerBody);
+}
 
 const server = createServer((req, res) => {
   req.resume();
   req.once('end', () => {
     executions += 1;
-    res.writeHead(201, {
-      'Content-Type': 'application/json; charset=utf-8',
-      'Content-Length': length,
-      Location: '/v1/charges/ch_3MmlLrLkdIwHu7ix0snN0B15',
-      'Cache-Control': 'no-store',
-    });
-    res.end(answerBody);
+    if (req.url === slowPath) setTimeout(() => answer(res, 201), slowMs);
+    else answer(res, req.method === 'GET' ? 200 : 201);
   });
 });
 // Longer than a round: a contender whose turn comes again finds its connections, or closes them itself.

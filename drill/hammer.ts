@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Child, startChild } from '../bench/child.ts';
-import { canMeasureCpu, cpuOf, cpuOfPostgres } from '../bench/cpu-time.ts';
+import { canMeasureProcesses, cpuOf } from '../bench/processes.ts';
 import { startEmbedded } from '../src/store/postgres/embedded.ts';
 import { serverDir } from '../test/helpers/postgres.ts';
 import { countRecords } from '../test/helpers/records.ts';
@@ -33,7 +33,7 @@ const silenceMs = 60_000;
 export const hammer: Drill = {
   name: 'hammer',
   about: 'bursts of duplicates race for their keys on three sidecars (1,000,000 requests)',
-  missing: () => (canMeasureCpu ? null : 'Linux: processor time is read from /proc'),
+  missing: () => (canMeasureProcesses ? null : 'Linux: processor time is read from /proc'),
   run,
 };
 
@@ -50,7 +50,7 @@ async function run({ stage, options, say }: Context): Promise<Outcome> {
 
   const look = () => ({
     sidecars: sidecars.reduce((sum, { child }) => sum + cpuOf(child.pid ?? 0), 0),
-    postgres: cpuOfPostgres(server.pid),
+    postgres: cpuOf(server.pid),
     upstream: cpuOf(upstream.pid),
     load: cpuOf(load.pid),
   });

@@ -139,10 +139,12 @@ function noStoreNoStart({ fault: { storeCut, replica }, calls, starts }: RunFact
  */
 function unknownNeverRuns(facts: RunFacts): string[] {
   const { fault, calls, looks, starts } = facts;
-  const unknown = new Map<string, { at: number; attempts: Set<string> }>();
+  /** When each key was first seen so, and when under which attempt. */
+  const unknown = new Map<string, { at: number; underAttempt: Map<string, number> }>();
   const note = (id: string, at: number, attempt: string): void => {
-    const before = unknown.get(id) ?? { at, attempts: new Set() };
-    unknown.set(id, { at: Math.min(at, before.at), attempts: before.attempts.add(attempt) });
+    const { at: before, underAttempt } = unknown.get(id) ?? { at, underAttempt: new Map<string, number>() };
+    underAttempt.set(attempt, Math.min(at, underAttempt.get(attempt) ?? at));
+    unknown.set(id, { at: Math.min(at, before), underAttempt });
   };
   for (const call of calls) if (call.code === 'outcome_unknown') note(idOf(call), call.endedAt, '');
   for (const look of looks) if (look.state === 'unknown') note(idOf(look), look.at, look.attempt);
@@ -152,7 +154,8 @@ function unknownNeverRuns(facts: RunFacts): string[] {
     .filter((start) => {
       const doubt = unknown.get(idOf(start));
       if (doubt === undefined || start.at <= doubt.at + wayMs) return false;
-      if (doubt.attempts.has(start.attempt)) return true;
+      // Its own attempt was called unknown before: nothing frees that. An answer that leaves it unknown comes after it.
+      if (start.at > (doubt.underAttempt.get(start.attempt) ?? Number.POSITIVE_INFINITY) + wayMs) return true;
       const same = starts.filter((one) => idOf(one) === idOf(start));
       return freedBefore(facts, start, same) === 0 && !saidUnsent(facts, start, same);
     })

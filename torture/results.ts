@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Violation } from './checker.ts';
-import type { Call } from './facts.ts';
+import { check, type Violation } from './checker.ts';
+import type { Call, RunFacts } from './facts.ts';
 
 /** One faulted run, as it stands in runs.jsonl. */
 export interface Result {
@@ -46,6 +46,20 @@ export class Results {
     const lines = readFileSync(file, 'utf8').split('\n');
     // The last line may have been cut by a kill.
     for (const line of lines) if (line.endsWith('}')) this.all.push(JSON.parse(line) as Result);
+    this.#judgeAgain();
+  }
+
+  /** Of runs that broke a rule all facts are kept: they are judged by the checker as it is now. */
+  #judgeAgain(): void {
+    const file = this.file('violations.jsonl');
+    if (!existsSync(file)) return;
+    for (const line of readFileSync(file, 'utf8').split('\n')) {
+      if (!line.endsWith('}')) continue;
+      const { facts } = JSON.parse(line) as { facts: RunFacts };
+      const at = this.all.findIndex(({ run }) => run === facts.run);
+      const result = this.all[at];
+      if (result !== undefined) this.all[at] = { ...result, violations: check(facts) };
+    }
   }
 
   file(name: string): string {

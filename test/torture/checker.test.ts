@@ -195,6 +195,12 @@ t.test('unknown never runs', async (t) => {
   );
   const freed = [{ at: 200, tenant: 'a', key: 'k' }];
   t.same(broken({ calls: [told], looks: [], starts: [again], freed }), [], 'an operator freed it');
+  const left = { ...look, at: 500, state: 'unknown', attempt: again.attempt };
+  t.same(
+    broken({ calls: [], looks: [unknown, left], starts: [start, again], freed }),
+    [],
+    'an operator freed it, and the answer of the next attempt left it unknown',
+  );
   const unsent = refused(502, 'upstream_unreachable', { how: 'released', beganAt: 90, endedAt: 240 });
   const self = { calls: [unsent], looks: [unknown], starts: [again] };
   t.same(broken({ ...self, fault: stop }), [], 'its own attempt woke and said that it was never sent');
