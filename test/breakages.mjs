@@ -239,9 +239,9 @@ export const breakages = [
   },
   {
     rule: 'an answer is replayed only once the synchronous standby has it',
-    file: 'src/store/postgres/reader.ts',
-    find: 'if (isDoubtful) await',
-    replace: 'if (isDoubtful) void',
+    file: 'src/store/postgres/sql/read.ts',
+    find: "THEN pg_logical_emit_message(true, 'oncegate', '')",
+    replace: 'THEN NULL::pg_lsn',
     test: 'test/store/replicated.test.ts',
   },
   {
@@ -261,15 +261,15 @@ export const breakages = [
   {
     rule: 'evidence is kept also after the client was told to ask again',
     file: 'src/proxy/complete.ts',
-    find: '!(await keepEvidence(deps, exchange, settling))',
-    replace: '(false as boolean)',
+    find: "if (result.kind === 'refused') await keepEvidence(deps, exchange, settling);",
+    replace: 'void keepEvidence;',
     test: 'test/proxy/complete.test.ts',
   },
   {
-    rule: 'what was refused by a record that may be lost is no orphan',
+    rule: 'an attempt that was refused stays known, for the refusal may be lost in a failover',
     file: 'src/proxy/complete.ts',
-    find: '    attempts.leaveUnsettled(settling.attempt);\n',
-    replace: '    void attempts;\n',
+    find: "if (result.kind === 'settled') attempts.close(attempt);",
+    replace: "if (result.kind !== 'unconfirmed') attempts.close(attempt);",
     test: 'test/proxy/complete.test.ts',
   },
   {

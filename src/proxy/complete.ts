@@ -49,13 +49,10 @@ export async function complete(
   return both(afterRefusal(exchange, wanted, result));
 }
 
-/**
- * What was never sent proves nothing; all else may have run beside the attempt that has the key, and somebody must look.
- * false: none is kept.
- */
-async function keepEvidence(deps: ProxyDeps, exchange: Exchange, settling: Settling): Promise<boolean> {
+/** What was never sent proves nothing; all else may have run beside the attempt that has the key, and somebody must look. */
+async function keepEvidence(deps: ProxyDeps, exchange: Exchange, settling: Settling): Promise<void> {
   const { wanted, attempt, captured, outcome } = settling;
-  if (captured.ending.kind === 'not_started') return true;
+  if (captured.ending.kind === 'not_started') return;
   const status = captured.head?.status ?? null;
   const late = { attempt: attempt.id, requestId: exchange.requestId, status, outcome };
   const headers = captured.head === null ? null : encodeStored(clientHeaders(captured.head.headers));
@@ -67,7 +64,6 @@ async function keepEvidence(deps: ProxyDeps, exchange: Exchange, settling: Settl
     () => false,
   );
   answerRefused.publish({ id: wanted, ...late, kept });
-  return kept;
 }
 
 /** A fault of ours after the key was reserved: the record becomes unknown, whatever had happened. */
@@ -117,23 +113,23 @@ async function settleAndClose(
   settling: Settling,
 ): Promise<SettleResult> {
   const result = await write(deps, exchange, settling);
-  const { attempts } = deps;
-  // Without an acknowledged write after it, what we were refused by may be lost in a failover: its record would be in progress
-  // again, and must not look never sent.
-  if (result.kind === 'refused' && !(await keepEvidence(deps, exchange, settling)))
-    attempts.leaveUnsettled(settling.attempt);
+  if (result.kind === 'refused') await keepEvidence(deps, exchange, settling);
   return await closing(deps, settling.attempt, Promise.resolve(result));
 }
 
-/** Until the store has answered the attempt stays known, or the sweeper would take its record for one never sent. */
+/**
+ * Until the store has answered the attempt stays known, or the sweeper would take its record for one never sent. So it does after
+ * a refusal: what we were refused by was read, not written by us, and may be lost in a failover. Then its record is in progress
+ * again, and becomes unknown at its deadline.
+ */
 async function closing(
   { attempts }: ProxyDeps,
   attempt: Attempt,
   settling: Promise<SettleResult>,
 ): Promise<SettleResult> {
   const result = await settling;
-  if (result.kind === 'unconfirmed') attempts.leaveUnsettled(attempt);
-  else attempts.close(attempt);
+  if (result.kind === 'settled') attempts.close(attempt);
+  else attempts.leaveUnsettled(attempt);
   return result;
 }
 

@@ -4,10 +4,15 @@ import { hashOfTrace, playSchedule } from './schedule.ts';
 import { count, emptyTally, neverSeen } from './tally.ts';
 
 /** Enough that every rare state is met: they are drawn from fixed seeds, so this never changes by itself. */
-const seeds = 2_000;
+const seeds = 3_000;
 
 /** Schedules that once broke a promise. They stay, with what was wrong. */
-const kept: readonly (readonly [seed: number, why: string])[] = [];
+const kept: readonly (readonly [seed: number, why: string])[] = [
+  [
+    43_984,
+    'refused by what a failover then lost: its record looked unsent, was released, and would have run again',
+  ],
+];
 
 t.test('the promises hold at every step of every schedule', async (t) => {
   const tally = emptyTally();

@@ -41,7 +41,7 @@ export const unanswered = {
 const inlineBodyBytes = 65_536;
 
 /** The columns of sql/read.ts. */
-export function readColumns(row: Row, at: { nowMs: number; hasStandby: boolean; whole: boolean }): unknown[] {
+export function readColumns(row: Row, at: { nowMs: number; whole: boolean }): unknown[] {
   const { body, retainUntilMs } = row;
   return [
     row.scope,
@@ -61,6 +61,6 @@ export function readColumns(row: Row, at: { nowMs: number; hasStandby: boolean; 
     row.headers,
     body !== null && (at.whole || body.length <= inlineBodyBytes) ? body : null,
     body?.length ?? null,
-    row.state === 'completed' && at.hasStandby,
+    null,
   ];
 }

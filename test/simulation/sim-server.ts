@@ -59,7 +59,7 @@ export class SimServer {
   execute(label: string, values: readonly unknown[], isAcknowledged: boolean): SimRows {
     const run = statements[label] ?? passes[label];
     if (run === undefined) throw new Error(`no such statement: ${label}`);
-    this.#wrote = label === 'acknowledge';
+    this.#wrote = false;
     const rows = run(this, values);
     // Without a standby what is visible is durable.
     if (this.#wrote && (isAcknowledged || !this.hasStandby)) this.acknowledge();

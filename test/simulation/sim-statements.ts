@@ -164,15 +164,15 @@ function settle(server: SimServer, values: readonly unknown[]): SimRows {
 }
 
 function read(server: SimServer, values: readonly unknown[]): SimRows {
-  const { nowMs, hasStandby } = server;
+  const { nowMs } = server;
   const [scope, key] = values;
-  if (typeof key === 'string') {
-    const row = server.rowAt({ scope: scope as Buffer, key });
-    return row === undefined ? [] : [readColumns(row, { nowMs, hasStandby, whole: true })];
-  }
-  return items(values, ['scope', 'key']).flatMap((id) => {
+  const whole = typeof key === 'string';
+  const ids = whole ? [{ scope: scope as Buffer, key }] : items(values, ['scope', 'key']);
+  return ids.flatMap((id) => {
     const row = server.rowAt(id);
-    return row === undefined ? [] : [readColumns(row, { nowMs, hasStandby, whole: false })];
+    if (row === undefined) return [];
+    if (row.state === 'completed' && server.hasStandby) server.touch();
+    return [readColumns(row, { nowMs, whole })];
   });
 }
 
@@ -184,7 +184,6 @@ export const statements: Record<string, Run> = {
   mark_dispatched: markDispatched,
   settle,
   read,
-  acknowledge: () => [[null]],
   check: () => [[1]],
   keep_late_answer(server, values) {
     const [, , attempt] = values as [Buffer, string, string];

@@ -2,7 +2,7 @@ import { idOf, type RecordId, type StoredRecord } from '../../core/record.ts';
 import { byteaArray, textArray } from './binary-array.ts';
 import type { Pool } from './pool.ts';
 import { parseRead } from './rows.ts';
-import { acknowledge, read, readWhole } from './sql/read.ts';
+import { read, readWhole } from './sql/read.ts';
 import { withBytes } from './timeouts.ts';
 
 /** Records by `idOf`; absent where there is none. Rejects with a StatementError. */
@@ -13,11 +13,9 @@ export async function readRecords(
 ): Promise<Map<string, StoredRecord>> {
   const values = [byteaArray(ids.map((id) => id.scope)), textArray(ids.map((id) => id.key))];
   const found = new Map<string, StoredRecord>();
-  let isDoubtful = false;
   for (const row of await pool.query(read, values, timeoutMs)) {
     const parsed = parseRead(row);
     const { leftBehindBytes } = parsed;
-    isDoubtful ||= parsed.isDoubtful;
     if (leftBehindBytes !== null) {
       const longerMs = withBytes(timeoutMs, leftBehindBytes);
       const [whole] = await pool.query(readWhole, [parsed.scope, parsed.key], longerMs);
@@ -27,7 +25,5 @@ export async function readRecords(
       found.set(idOf(parsed), parsed.record);
     }
   }
-  // An answer that a client gets must survive the loss of this server.
-  if (isDoubtful) await pool.query(acknowledge, [], timeoutMs);
   return found;
 }

@@ -20,7 +20,7 @@ type ReadRow = readonly [
   headers: Buffer | null,
   body: Buffer | null,
   bodyBytes: number | null,
-  isDoubtful: boolean,
+  acknowledged: string | null,
 ];
 
 /** Batches of several instances lock rows in one order, so they cannot deadlock. */
@@ -30,8 +30,6 @@ export function compareIds(a: RecordId, b: RecordId): number {
 
 export interface ReadRecord extends RecordId {
   readonly record: StoredRecord;
-  /** Visible here, and perhaps not on the synchronous standby. */
-  readonly isDoubtful: boolean;
   /** Length of a body that is there but was too large to come along. */
   readonly leftBehindBytes: number | null;
 }
@@ -51,7 +49,7 @@ export function parseRead(row: readonly unknown[]): ReadRecord {
     retainUntilMs,
     ...rest
   ] = row as ReadRow;
-  const [blocked, status, closeFramed, headers, body, bodyBytes, isDoubtful] = rest;
+  const [blocked, status, closeFramed, headers, body, bodyBytes] = rest;
   let answer: StoredAnswer | null = null;
   if (state === 'completed' && status !== null && headers !== null)
     answer = { status, headers, body, closeFramed };
@@ -66,7 +64,7 @@ export function parseRead(row: readonly unknown[]): ReadRecord {
     blocked,
     answer,
   };
-  return { scope, key, record, isDoubtful, leftBehindBytes: body === null ? bodyBytes : null };
+  return { scope, key, record, leftBehindBytes: body === null ? bodyBytes : null };
 }
 
 /** A reservation that just became a record, for callers that asked for the same key at the same moment. */

@@ -3,6 +3,11 @@ import { statement } from './statement.ts';
 /** Larger bodies are read one by one: 256 answers of 1 MB in one result would not fit the driver. */
 const inlineBodyBytes = 65_536;
 
+/**
+ * `acknowledged` is a write of nothing, of the same transaction as the read and so on the same server, also behind a pooler and in
+ * the midst of a failover. A completed record may be visible and not yet be on the synchronous standby, when the process that
+ * wrote it was ended in its wait. Standbys get the log in order: once our commit is acknowledged it is there.
+ */
 const columns = (
   body: string,
 ): string => `record.scope, record.key, record.attempt, record.epoch, record.state,
@@ -11,7 +16,10 @@ const columns = (
   extract(epoch FROM record.retain_until)::float8 * 1000 AS retain_until_ms,
   coalesce(record.blocked_until > clock_timestamp(), false) AS blocked,
   record.status, record.close_framed, record.headers, ${body} AS body, octet_length(record.body) AS body_bytes,
-  record.state = 'completed' AND current_setting('synchronous_standby_names') <> '' AS is_doubtful`;
+  CASE
+    WHEN record.state = 'completed' AND current_setting('synchronous_standby_names') <> ''
+      THEN pg_logical_emit_message(true, 'oncegate', '')
+  END AS acknowledged`;
 
 export const read = statement(
   'read',
@@ -26,15 +34,4 @@ export const readWhole = statement(
   `SELECT ${columns('record.body')}
 FROM oncegate.record AS record
 WHERE record.scope = $1 AND record.key = $2`,
-);
-
-/**
- * An acknowledged write of nothing. Standbys get the log in order: whatever was visible before this was sent is on the
- * synchronous standby once it is acknowledged. A completed record may be visible and not yet be there, when the process that
- * wrote it was ended in its wait.
- */
-export const acknowledge = statement(
-  'acknowledge',
-  `SELECT pg_logical_emit_message(true, 'oncegate', '')`,
-  false,
 );
