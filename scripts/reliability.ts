@@ -43,6 +43,7 @@ const keys = (counts: Record<string, number>): string => Object.keys(counts).joi
 function tortureSection(): string {
   const summary = load<Summary>('torture/long/summary.json', 'npm run torture');
   const { runs, starts, calls, servedShare, violations, rare, replicas, missed } = summary;
+  const broken = (rule: string): number => violations.filter((one) => one.rule === rule).length;
   const cell = (point: string, action: string): string => {
     const outcomes = Object.entries(summary.cells[point]?.[action] ?? {}).sort((a, b) => b[1] - a[1]);
     return outcomes.map(([outcome, n]) => `${n} ${outcome}`).join(', ') || '–';
@@ -56,13 +57,15 @@ function tortureSection(): string {
 
 \`npm run torture\`, seeds ${keys(summary.seeds)}; Node ${keys(summary.node)}, PostgreSQL ${keys(summary.postgres)}, commits ${keys(summary.commits)}.
 
-**${many(runs)} faulted runs, ${violations.length} violations**: no key ran twice, no answer that a client saw was lost, nothing was
-left in progress. ${many(replicas.one)} runs with one replica, ${many(replicas.three)} with three; ${many(missed)} more whose point was not
+**${many(runs)} faulted runs: ${broken('at most once')} double executions, ${broken('an answer that was seen is kept') + broken('the same answer')} lost or changed answers**. Runs that broke any rule at all: ${violations.length}.
+${violations.map(({ rule, what, run }) => `\n- run ${run}: ${rule}: ${what}; [docs/torture.md](docs/torture.md#measured) says why`).join('')}
+
+${many(replicas.one)} runs with one replica, ${many(replicas.three)} with three; ${many(missed)} more whose point was not
 reached. ${many(calls)} client calls, of which ${(servedShare * 100).toFixed(1)} % were answered by an execution or a replay, and ${many(starts)} requests
-at the upstream. Verdict: ${summary.verdict}.
+at the upstream.
 
 What became of the key in whose way the fault stood, by point and action. \`completed\`: it has an answer; \`unknown\`: nobody can know,
-and no retry runs it; \`failed_retryable\`: it provably did not run, or was freed.
+and no retry runs it; \`failed_retryable\`: it provably did not run, or was freed; \`none\`: past its retention, and reaped.
 
 ${table(['point', ...coreActions], lines)}
 
@@ -103,7 +106,7 @@ const drills = ['hammer', 'mixed', 'failover-sync', 'failover-async', 'suspend',
 
 function drillSection(): string {
   const lines = drills.flatMap((name) => {
-    const { command, findings } = load<DrillReport>(`drill/${name}.json`, 'npm run drill -- all');
+    const { command, findings } = load<DrillReport>(`drill/${name}.json`, `npm run drill -- ${name}`);
     return findings.map(({ kind, promise, evidence }, at) =>
       row(at === 0 ? `\`${command}\`` : '', promise, kind, evidence),
     );
