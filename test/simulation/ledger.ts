@@ -158,14 +158,10 @@ export class Ledger {
     const wasSent = this.isSent(attempt);
     // A first try that arrives after its second was done and reaped: the key had been free again.
     if (wasSent && before === null) this.#saw('reserved again after it was reaped');
-    const facts = {
-      isSent: false,
-      sidecar: null,
-      isSettled: wasSent,
-      answer: null,
-      body: '',
-      isWhole: false,
-    };
+    // Whatever it still settles is what it got then.
+    const got = wasSent ? (this.#facts.get(attempt) as Facts) : { answer: null, body: '', isWhole: false };
+    const { answer, body, isWhole } = got;
+    const facts = { isSent: false, sidecar: null, isSettled: wasSent, answer, body, isWhole };
     this.#facts.set(attempt, { row, wasSent, ...facts });
     if (before === null) return;
     if (before.state === 'completed') this.#expired(before, 'take_over');
@@ -194,7 +190,8 @@ export class Ledger {
     const isAnswered = facts.isWhole || facts.body.length > maxStoredBodyBytes;
     if (after.state === 'completed') {
       if (isLate) this.#saw('late answer accepted');
-      if (!facts.isSent || facts.answer === null || !isAnswered) this.fault('completed without an answer');
+      const isSent = facts.isSent || facts.wasSent;
+      if (!isSent || facts.answer === null || !isAnswered) this.fault('completed without an answer');
       else if (after.status !== facts.answer.status) this.fault('completed with another status');
       else if (after.body !== null && after.body.toString() !== facts.body)
         this.fault('completed with another body');
