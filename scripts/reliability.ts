@@ -94,6 +94,7 @@ cores; ${many(tally.steps)} steps, ${many(tally.calls)} calls. Sources ${sources
 store and its loops as they are shipped, on virtual time, with a driver, an upstream and sockets that the schedule rules; after
 every step the promises are compared with what really happened.
 
+${tally.failed.map(({ seed, violation }) => `- \`npm run simulate -- --seed ${seed}\`: ${violation}\n`).join('')}
 The rarest of what was met, and in how many schedules:
 
 ${table(
