@@ -114,7 +114,7 @@ function drillSection(): string {
   });
   return `## Drills
 
-Under load, with everything real; [docs/drills.md](docs/drills.md) says what each does. \`limit\` is a documented loss that was shown.
+Under load, with everything real, each on the commit it was run on, which may be older than this page; [docs/drills.md](docs/drills.md) says what each does. \`limit\` is a documented loss that was shown.
 
 ${table(['command', 'promise', 'result', 'evidence'], lines)}`;
 }
@@ -128,8 +128,8 @@ function breakageSection(): string {
   );
   return `## That the tests can fail
 
-\`npm run breakages\` breaks one rule at a time in a copy and runs the test that must go red: ${caught.length} of ${all.length} trials caught.
-Those below are what others have shipped.
+\`npm run breakages\` breaks one rule at a time in a copy and runs the test that must go red: ${caught.length} of ${all.length} trials caught,
+put together from several runs on neighbouring commits. Those below are what others have shipped.
 
 ${table(['known-bad variant', 'caught by', 'test'], lines)}`;
 }
