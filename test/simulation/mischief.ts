@@ -22,9 +22,11 @@ export class Mischief {
     return this.alive.filter((sidecar) => !sidecar.isDraining);
   }
 
-  /** Those that ended by themselves must have left nothing behind either. */
+  /** Those that ended by themselves must have left nothing behind either, but for what they gave up at the very end. */
   get answerable(): readonly Sidecar[] {
-    return this.#sidecars.filter((sidecar) => !sidecar.isDead || sidecar.isDrained);
+    return this.#sidecars.filter(
+      ({ isDead, isDrained, hasGivenUp }) => !isDead || (isDrained && !hasGivenUp),
+    );
   }
 
   startSidecar(): void {

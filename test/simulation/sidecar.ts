@@ -47,6 +47,8 @@ export class Sidecar implements Owner {
   isDraining = false;
   /** It came to the end of its drain. */
   isDrained = false;
+  /** Its drain ended with attempts under way: their requests end with the process. */
+  hasGivenUp = false;
   pausedUntilMs = 0;
   /** Told of the next request that stands in the upstream's queue; says for how many milliseconds it stands there. */
   onQueued: (() => number) | null = null;
@@ -115,7 +117,8 @@ export class Sidecar implements Owner {
     this.isDraining = true;
     const cut = setTimeout(() => this.#client.destroy(), drainMs);
     const atLast = setTimeout(() => {
-      if (attempts.size > 0) this.#world.saw('given up at the end of a drain');
+      this.hasGivenUp = attempts.size > 0;
+      if (this.hasGivenUp) this.#world.saw('given up at the end of a drain');
       attempts.abandon();
     }, drainMs + lastSettleMs);
     const endMs = performance.now() + drainMs + lastSettleMs;
