@@ -5,8 +5,9 @@ import { ownServer, query } from '../test/helpers/postgres.ts';
 import { check, isServed } from './checker.ts';
 import { type Lane, openLane } from './lane.ts';
 import type { Options } from './options.ts';
-import { cellsOf, type LaneKind, type Plan, type PlanOptions, plansOf } from './plan.ts';
+import { cellsOf, type LaneKind, type Plan, type PlanOptions } from './plan.ts';
 import { mend, play } from './play.ts';
+import { nextPlans, plansForGaps, Queue } from './queue.ts';
 import { type Result, type Results, versions } from './results.ts';
 import { percent } from './summary.ts';
 import { Throttle } from './throttle.ts';
@@ -29,6 +30,8 @@ export interface Crew {
 
 const defaultSeed = 1;
 const progressMs = 5_000;
+/** A short form meets each cell once, and with bad luck a point is passed by: those are tried again so many times. */
+const turnsForGaps = 3;
 
 /** Lanes that play what is planned, each what fits it, until nothing is left. */
 export async function crew({ stage, options, results, say, stopping }: CrewOptions): Promise<Crew> {
@@ -42,9 +45,9 @@ export async function crew({ stage, options, results, say, stopping }: CrewOptio
     ...(point === undefined ? {} : { point }),
     ...(action === undefined ? {} : { action }),
   };
-  const done = new Set(results.all.filter((one) => one.seed === seed).map(({ run }) => run));
-  const queue = new Queue(planOptions, done, options.runs || cellsOf(0, planOptions).length);
-  const total = queue.left;
+  const runs = options.runs || cellsOf(0, planOptions).length;
+  let queue = new Queue(nextPlans(planOptions, results.all, runs));
+  let total = queue.left;
   const began = { at: performance.now(), runs: results.all.length };
 
   const work = async (): Promise<void> => {
@@ -67,18 +70,27 @@ export async function crew({ stage, options, results, say, stopping }: CrewOptio
     };
     const timer = setInterval(tell, progressMs);
     stage.teardown(() => clearInterval(timer));
-    const kinds = laneKinds(options.lanes, queue);
-    await Promise.all(
-      kinds.map(async (kind, number) => {
-        const lane = await openLane(stage, { kind, number, serverUrl: server.url, upstream });
-        for (let plan = queue.next(kind); plan !== null; plan = queue.next(kind)) {
-          await throttle.enter();
-          if (stopping.aborted) return;
-          await playAndCheck(lane, plan, { results, known, say, stopping });
-          throttle.leave();
-        }
-      }),
+    const lanes = await Promise.all(
+      laneKinds(options.lanes, queue).map((kind, number) =>
+        openLane(stage, { kind, number, serverUrl: server.url, upstream }),
+      ),
     );
+    const playAll = async (lane: Lane): Promise<void> => {
+      for (let plan = queue.next(lane.kind); plan !== null; plan = queue.next(lane.kind)) {
+        await throttle.enter();
+        if (stopping.aborted) return;
+        await playAndCheck(lane, plan, { results, known, say, stopping });
+        throttle.leave();
+      }
+    };
+    await Promise.all(lanes.map(playAll));
+    for (let turn = 0; options.isShort && turn < turnsForGaps && !stopping.aborted; turn += 1) {
+      queue = new Queue(plansForGaps(planOptions, results.all));
+      if (queue.left === 0) break;
+      total += queue.left;
+      say(`Once more what chance has missed: ${queue.left} runs`);
+      await Promise.all(lanes.map(playAll));
+    }
     clearInterval(timer);
     upstream.readOn();
     for (const line of upstream.late) results.add(tooLate(line, known), []);
@@ -94,30 +106,6 @@ function laneKinds(lanes: number, queue: Queue): LaneKind[] {
   const count = shared.length === 0 ? 0 : Math.max(shared.length, lanes - special.length);
   const usual = Array.from({ length: count }, (_, i) => shared[i % shared.length] as LaneKind);
   return [...special, ...usual];
-}
-
-class Queue {
-  readonly #plans: Plan[] = [];
-
-  constructor(options: PlanOptions, done: ReadonlySet<number>, runs: number) {
-    for (const plan of plansOf(options)) {
-      if (this.#plans.length === runs) return;
-      if (!done.has(plan.number)) this.#plans.push(plan);
-    }
-  }
-
-  get left(): number {
-    return this.#plans.length;
-  }
-
-  wants(kind: LaneKind): boolean {
-    return this.#plans.some(({ lane }) => lane === kind);
-  }
-
-  next(kind: LaneKind): Plan | null {
-    const index = this.#plans.findIndex(({ lane }) => lane === kind);
-    return index < 0 ? null : (this.#plans.splice(index, 1)[0] ?? null);
-  }
 }
 
 /** Of a run that was over and checked: it goes to the results as one more line. */

@@ -1,6 +1,7 @@
 import { Random } from '../drill/random.ts';
 import { type Action, coreActions, moreActions, type Point, points } from './points.ts';
 import type { Path } from './policies.ts';
+import type { RareState } from './rare.ts';
 
 /** `crash` and `standby` have three replicas too, and a PostgreSQL that no other lane uses. */
 export type LaneKind = 'one' | 'three' | 'crash' | 'standby';
@@ -32,6 +33,8 @@ export interface Plan {
   readonly hasOperator: boolean;
   /** The upstream lets go of what it holds while the fault lasts; else after it. */
   readonly answersDuring: boolean;
+  /** The rare states that all these choices are there for. */
+  readonly makes: readonly RareState[];
 }
 
 export interface PlanOptions {
@@ -118,6 +121,7 @@ function choose(cell: Cell, number: number, round: number, random: Random): Plan
     hasDuplicate: random.chance(0.35),
     hasOperator: action === 'stop' && replicas > 1 && random.chance(0.35),
     answersDuring: random.chance(0.5),
+    makes: [],
   };
   const chosen = round % 2 === 0 ? { ...plan, ...directed(cell) } : plan;
   return { ...chosen, statuses: statusesFor(chosen, random) };
@@ -136,14 +140,19 @@ function statusesFor({ point, path, statuses }: Plan, random: Random): readonly 
 /** What chance would leave out of a short run: each rare state has a cell that makes it. */
 function directed({ point, action, lane }: Cell): Partial<Plan> {
   const { name } = point;
+  const plain = { path: '/plain', statuses: [201] } as const;
   if (name === 'reserve sent' && action === 'cut postgres')
-    return { cut: lane === 'one' ? 'after' : 'rival', isLong: false, path: '/plain', statuses: [201] };
+    return lane === 'one'
+      ? { ...plain, cut: 'after', isLong: false, makes: ['unconfirmed reserve, mine'] }
+      : { ...plain, cut: 'rival', isLong: false, makes: ['unconfirmed reserve, not mine'] };
   if (name === 'request sent' && action === 'stop' && lane === 'three')
-    return { hasOperator: true, path: '/plain', statuses: [201] };
+    return { ...plain, hasOperator: true, makes: ['operator freed an unknown key', 'late answer refused'] };
   if (name === 'response complete' && action === 'stop' && lane === 'three')
-    return { hasOperator: false, path: '/plain', statuses: [201] };
-  if (name === 'answer sent')
-    return { path: lane === 'three' ? '/large' : '/plain', answerBytes: 3_000, statuses: [201] };
-  if (point.scene === 'again') return { path: lane === 'three' ? '/brief' : '/plain' };
-  return {};
+    return { ...plain, hasOperator: false, makes: ['late answer accepted'] };
+  if (name === 'answer sent' && lane === 'three')
+    return { ...plain, path: '/large', answerBytes: 3_000, makes: ['oversized answer'] };
+  if (name === 'answer sent') return { ...plain, answerBytes: 3_000 };
+  if (point.scene === 'again' && lane === 'three')
+    return { path: '/brief', makes: ['expired record taken over'] };
+  return point.scene === 'again' ? { path: '/plain' } : {};
 }

@@ -31,7 +31,7 @@ async function main(): Promise<number> {
   const results = new Results(name, options.isFresh || name !== 'long');
   const { work, skipped } = await crew({ stage, options, results, say, stopping: stopping.signal });
   const conclude = (): Summary => {
-    const summary = summarize(results.all, { skipped, isTry, isShort: options.isShort });
+    const summary = summarize(results.all, { skipped, isTry });
     writeFileSync(results.file('summary.json'), `${JSON.stringify(summary, null, 2)}\n`);
     return summary;
   };
