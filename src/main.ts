@@ -15,6 +15,7 @@ import { createOpsServer } from './ops/server.ts';
 import { Attempts } from './proxy/attempts.ts';
 import { Budget } from './proxy/budget.ts';
 import type { ProxyDeps } from './proxy/deps.ts';
+import { ReplayCache } from './proxy/replay-cache.ts';
 import { createProxyServer } from './proxy/server.ts';
 import { Waiters } from './proxy/waiters.ts';
 import { Lease } from './store/lease.ts';
@@ -41,6 +42,7 @@ export interface Running {
 
 /** Half of what a small container has: requests beyond it get 503 before memory is short. */
 const maxHeldBytes = 256 * 1_048_576;
+const maxReplayBytes = 16 * 1_048_576;
 /** Milliseconds after a failed pass. */
 const retryMs = 1_000;
 /** Milliseconds at the end of a drain for the store to take what is still unsettled. */
@@ -67,6 +69,7 @@ export async function start({ config, policies, storeTarget, log, signal }: Star
     attempts,
     waiters: new Waiters(store),
     budget: new Budget(maxHeldBytes),
+    replays: new ReplayCache(maxReplayBytes),
     clientFor: clients.for,
   };
   const metrics = createMetrics({

@@ -6,6 +6,7 @@ import type { Store } from '../store/store.ts';
 import type { UpstreamClient } from '../upstream/client.ts';
 import type { Attempts } from './attempts.ts';
 import type { Budget } from './budget.ts';
+import type { ReplayCache } from './replay-cache.ts';
 import type { Waiters } from './waiters.ts';
 
 /** Settings that make a key's identity, and its form. */
@@ -25,5 +26,6 @@ export interface ProxyDeps {
   readonly attempts: Attempts;
   readonly waiters: Waiters;
   readonly budget: Budget;
+  readonly replays: ReplayCache;
   readonly clientFor: (target: UpstreamTarget) => UpstreamClient;
 }

@@ -2,6 +2,7 @@ import t from 'tap';
 import { Attempts } from '../../src/proxy/attempts.ts';
 import type { ProxyDeps } from '../../src/proxy/deps.ts';
 import type { Exchange } from '../../src/proxy/exchange.ts';
+import { ReplayCache } from '../../src/proxy/replay-cache.ts';
 import { type Claim, claim } from '../../src/proxy/reserve.ts';
 import { Waiters } from '../../src/proxy/waiters.ts';
 import { Lease } from '../../src/store/lease.ts';
@@ -17,7 +18,13 @@ t.test(
     await lease.renew();
     const waiters = new Waiters(store);
     for (let at = 0; waiters.enter({ scope: Buffer.alloc(32), key: String(at % 10) }); at += 1);
-    const deps = { store, lease, waiters, attempts: new Attempts() } as unknown as ProxyDeps;
+    const deps = {
+      store,
+      lease,
+      waiters,
+      attempts: new Attempts(),
+      replays: new ReplayCache(0),
+    } as unknown as ProxyDeps;
     const exchange = {
       policy: { upstream: { timeoutMs: 1_000 }, dispatchMark: false },
       method: 'POST',

@@ -166,6 +166,7 @@ t.test(
       hadCredentials: false,
       expired: false,
       retainUntilMs: null,
+      retainForMs: null,
       blocked: false,
       answer: null,
     };
@@ -206,6 +207,7 @@ t.test('one whose wait is over takes nobody with it when its client leaves', asy
     hadCredentials: false,
     expired: false,
     retainUntilMs: null,
+    retainForMs: null,
     blocked: false,
     answer: null,
   };

@@ -41,7 +41,7 @@ export class Ledger {
   readonly #frees = new Map<string, number>();
   /** Reservations that their sidecar knows to be durable. */
   readonly acknowledged = new Set<string>();
-  /** Stored answers whose retention has passed and whose key was given away since. */
+  /** Stored answers whose key was given away since: past retention, or purged. */
   readonly expired = new Set<string>();
   /** Calls that have been answered, by request. */
   readonly answered = new Set<string>();
@@ -138,6 +138,10 @@ export class Ledger {
         return;
       case 'operator_release':
         this.#saw(by);
+        return this.#freed(after.id);
+      case 'operator_purge':
+        this.#saw(by);
+        this.expired.add(answerName(before as Row));
         return this.#freed(after.id);
       case 'sweep':
       case 'operator_complete':

@@ -1,7 +1,9 @@
 import { encodeStored } from '../../src/core/response.ts';
 import { Sidecar } from './sidecar.ts';
-import type { Row } from './sim-row.ts';
+import { type Row, unanswered } from './sim-row.ts';
 import type { World } from './world.ts';
+
+const purgeBlockMs = 60_000;
 
 /** What happens to processes, machines and the server; and the operator. */
 export class Mischief {
@@ -49,6 +51,7 @@ export class Mischief {
       [2, () => this.#cutOff()],
       [settings.hasStandby ? 4 : 0, () => this.#failOver()],
       [5, () => this.#operator()],
+      [1, () => this.#purge()],
     ] as const;
     for (let left = choices.between(0, 8); left > 0; left -= 1)
       clock.after(choices.between(500, untilMs), null, 'mischief', choices.weighted(events));
@@ -196,6 +199,25 @@ export class Mischief {
     }
     // Else its answer is lost, and it may be visible and yet be lost in a failover.
     if (!settings.hasStandby || choices.chance(0.5)) server.acknowledge();
+  }
+
+  /** As sql/operator.ts: the answer goes, another attempt has the record, and for a minute nobody takes it. */
+  #purge(): void {
+    const { choices, note, server } = this.#world;
+    const row = choices.pick([...server.rows.values()].filter(({ state }) => state === 'completed'));
+    if (row === undefined) return;
+    note(`operator purges ${row.key}`);
+    const blockedUntilMs = server.nowMs + purgeBlockMs;
+    const retainUntilMs = Math.max(row.retainUntilMs ?? 0, blockedUntilMs);
+    const purged = {
+      ...row,
+      ...unanswered,
+      retainUntilMs,
+      blockedUntilMs,
+      attempt: `purge of ${row.attempt}`,
+    };
+    server.put(row.id, { ...purged, state: 'failed_retryable' }, 'operator_purge');
+    server.acknowledge();
   }
 
   #bodyOf({ requestId }: Row): string {

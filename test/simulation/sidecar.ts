@@ -1,3 +1,4 @@
+import type { RecordId, StoredRecord } from '../../src/core/record.ts';
 import { renewalsPerLease, renewOnce } from '../../src/loops/lease-keeper.ts';
 import { Loop } from '../../src/loops/loop.ts';
 import { reapOnce } from '../../src/loops/reaper.ts';
@@ -7,6 +8,7 @@ import { Budget } from '../../src/proxy/budget.ts';
 import type { ProxyDeps } from '../../src/proxy/deps.ts';
 import { Exchange } from '../../src/proxy/exchange.ts';
 import { handle } from '../../src/proxy/handle.ts';
+import { ReplayCache } from '../../src/proxy/replay-cache.ts';
 import { Waiters } from '../../src/proxy/waiters.ts';
 import { Lease } from '../../src/store/lease.ts';
 import type { UpstreamClient } from '../../src/upstream/client.ts';
@@ -31,6 +33,21 @@ const reapMs = 20_000;
 const lookMs = 100;
 const drainMs = 9_000;
 const lastSettleMs = 5_000;
+
+class SeenCache extends ReplayCache {
+  readonly #saw: World['saw'];
+
+  constructor({ saw }: World) {
+    super(heldBytes);
+    this.#saw = saw;
+  }
+
+  override find(id: RecordId, instance: string): StoredRecord | null {
+    const record = super.find(id, instance);
+    if (record !== null) this.#saw('replayed from memory');
+    return record;
+  }
+}
 
 /** One process: all that src/main.ts puts together for guarded requests, but for the sockets. */
 export class Sidecar implements Owner {
@@ -74,6 +91,7 @@ export class Sidecar implements Owner {
       attempts: new Attempts(),
       waiters: new Waiters(store),
       budget: new Budget(heldBytes),
+      replays: new SeenCache(world),
       clientFor: () => client,
     };
   }

@@ -25,6 +25,8 @@ export interface Row extends RecordId {
   readonly closeFramed: boolean;
   readonly completedMs: number | null;
   readonly retainUntilMs: number | null;
+  /** Purged: nobody takes it over before. */
+  readonly blockedUntilMs: number | null;
 }
 
 /** What of a row is erased when somebody takes it over. */
@@ -35,6 +37,7 @@ export const unanswered = {
   closeFramed: false,
   completedMs: null,
   retainUntilMs: null,
+  blockedUntilMs: null,
 } as const;
 
 /** Larger bodies are read one by one, as in sql/read.ts. */
@@ -42,7 +45,7 @@ const inlineBodyBytes = 65_536;
 
 /** The columns of sql/read.ts. */
 export function readColumns(row: Row, at: { nowMs: number; whole: boolean }): unknown[] {
-  const { body, retainUntilMs } = row;
+  const { body, retainUntilMs, blockedUntilMs } = row;
   return [
     row.scope,
     row.key,
@@ -55,7 +58,8 @@ export function readColumns(row: Row, at: { nowMs: number; whole: boolean }): un
     row.rule,
     retainUntilMs !== null && retainUntilMs <= at.nowMs,
     retainUntilMs,
-    false,
+    retainUntilMs === null ? null : retainUntilMs - at.nowMs,
+    blockedUntilMs !== null && blockedUntilMs > at.nowMs,
     row.status,
     row.closeFramed,
     row.headers,

@@ -85,6 +85,7 @@ function takeOver(server: SimServer, values: readonly unknown[]): SimRows {
   if (!sourcesOf('in_progress', 'retry').includes(state)) return [];
   const isExpired = row.retainUntilMs !== null && row.retainUntilMs <= server.nowMs;
   if (state !== 'failed_retryable' && !isExpired) return [];
+  if (row.blockedUntilMs !== null && row.blockedUntilMs > server.nowMs) return [];
   server.mustBeFree(row.id);
   const [
     by,

@@ -55,6 +55,8 @@ const rareStates = [
   'sweep',
   'operator_release',
   'operator_complete',
+  'operator_purge',
+  'replayed from memory',
   'start refused',
   'stopped in the queue',
   'lapsed lease',

@@ -14,6 +14,7 @@ type ReadRow = readonly [
   fingerprintRule: string,
   expired: boolean,
   retainUntilMs: number | null,
+  retainForMs: number | null,
   blocked: boolean,
   status: number | null,
   closeFramed: boolean,
@@ -47,6 +48,7 @@ export function parseRead(row: readonly unknown[]): ReadRecord {
     rule,
     expired,
     retainUntilMs,
+    retainForMs,
     ...rest
   ] = row as ReadRow;
   const [blocked, status, closeFramed, headers, body, bodyBytes] = rest;
@@ -61,6 +63,7 @@ export function parseRead(row: readonly unknown[]): ReadRecord {
     hadCredentials,
     expired,
     retainUntilMs,
+    retainForMs,
     blocked,
     answer,
   };
@@ -77,6 +80,7 @@ export function recordOf(reservation: Reservation, epoch: string): StoredRecord 
     hadCredentials: reservation.hadCredentials,
     expired: false,
     retainUntilMs: null,
+    retainForMs: null,
     blocked: false,
     answer: null,
   };

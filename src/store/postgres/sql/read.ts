@@ -14,6 +14,7 @@ const columns = (
   record.had_credentials, record.fingerprint, record.raw_digest, record.fingerprint_rule,
   coalesce(record.retain_until <= clock_timestamp(), false) AS expired,
   extract(epoch FROM record.retain_until)::float8 * 1000 AS retain_until_ms,
+  extract(epoch FROM record.retain_until - clock_timestamp())::float8 * 1000 AS retain_for_ms,
   coalesce(record.blocked_until > clock_timestamp(), false) AS blocked,
   record.status, record.close_framed, record.headers, ${body} AS body, octet_length(record.body) AS body_bytes,
   CASE

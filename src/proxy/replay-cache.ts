@@ -1,0 +1,72 @@
+import { idOf, type RecordId, type StoredRecord } from '../core/record.ts';
+
+interface Kept {
+  readonly instance: string;
+  readonly record: StoredRecord;
+  readonly untilMs: number;
+  readonly bytes: number;
+}
+
+/**
+ * Milliseconds. A purge blocks its key for longer (store/postgres/sql/operator.ts), so that no replica answers from here once
+ * the key may run again.
+ */
+export const replayLifeMs = 30_000;
+/** What an entry costs beside its answer: its key, digests and objects. */
+const entryBytes = 1_024;
+
+/**
+ * Completed records that were replayed a short while ago: who retries once often retries again. First requests leave nothing
+ * here and cost nothing. Completed is final until retention ends, and both that and a purge are waited out: an entry is as old
+ * as the moment before the store was asked, and counts only under the lease that it was read under, which ends early when the
+ * machine was suspended.
+ */
+export class ReplayCache {
+  readonly #limitBytes: number;
+  readonly #nowMs: () => number;
+  /** Oldest first: all live equally long, but for those whose retention ends sooner. */
+  readonly #kept = new Map<string, Kept>();
+  #bytes = 0;
+
+  constructor(limitBytes: number, nowMs: () => number = () => performance.now()) {
+    this.#limitBytes = limitBytes;
+    this.#nowMs = nowMs;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  find(id: RecordId, instance: string): StoredRecord | null {
+    if (this.#kept.size === 0) return null;
+    const name = idOf(id);
+    const kept = this.#kept.get(name);
+    if (kept === undefined) return null;
+    if (kept.instance === instance && this.#nowMs() < kept.untilMs) return kept.record;
+    this.#drop(name, kept);
+    return null;
+  }
+
+  /** `askedMs`: just before the store was asked for it. */
+  keep(id: RecordId, instance: string, record: StoredRecord, askedMs: number): void {
+    const { answer, retainForMs, state, expired } = record;
+    if (state !== 'completed' || expired || answer === null || answer.body === null) return;
+    const bytes = answer.headers.length + answer.body.length + entryBytes;
+    if (bytes > this.#limitBytes) return;
+    const name = idOf(id);
+    const old = this.#kept.get(name);
+    if (old !== undefined) this.#drop(name, old);
+    const untilMs = askedMs + Math.min(replayLifeMs, retainForMs ?? 0);
+    this.#kept.set(name, { instance, record, untilMs, bytes });
+    this.#bytes += bytes;
+    for (const [oldest, one] of this.#kept) {
+      if (this.#bytes <= this.#limitBytes && this.#nowMs() < one.untilMs) return;
+      this.#drop(oldest, one);
+    }
+  }
+
+  #drop(name: string, { bytes }: Kept): void {
+    this.#kept.delete(name);
+    this.#bytes -= bytes;
+  }
+}

@@ -1,0 +1,140 @@
+import t, { type Test } from 'tap';
+import type { StoredRecord } from '../../src/core/record.ts';
+import { ReplayCache, replayLifeMs } from '../../src/proxy/replay-cache.ts';
+import { send, steeredUpstream } from '../e2e/steered-upstream.ts';
+import { problemOf } from '../helpers/client.ts';
+import { query, testDatabase } from '../helpers/postgres.ts';
+import { sidecar } from '../helpers/sidecar.ts';
+import { answer, someFingerprint, someId } from '../store/samples.ts';
+
+const dayMs = 86_400_000;
+
+function completed(changes: Partial<StoredRecord> = {}): StoredRecord {
+  return {
+    attempt: 'a',
+    epoch: '1',
+    state: 'completed',
+    fingerprint: someFingerprint(),
+    hadCredentials: false,
+    expired: false,
+    retainUntilMs: dayMs,
+    retainForMs: dayMs,
+    blocked: false,
+    answer: answer(),
+    ...changes,
+  };
+}
+
+function cacheAt(limitBytes: number) {
+  const clock = { nowMs: 1_000 };
+  return { clock, cache: new ReplayCache(limitBytes, () => clock.nowMs) };
+}
+
+t.test('an entry is as old as the moment before the store was asked', async (t) => {
+  const { clock, cache } = cacheAt(1_000_000);
+  const [id, record] = [someId(), completed()];
+  const askedMs = clock.nowMs - 5_000;
+  cache.keep(id, 'i', record, askedMs);
+  clock.nowMs = askedMs + replayLifeMs - 1;
+  t.equal(cache.find(id, 'i'), record);
+  clock.nowMs += 1;
+  t.equal(cache.find(id, 'i'), null);
+  t.equal(cache.bytes, 0, 'and nothing of it is left');
+});
+
+t.test('never past its retention', async (t) => {
+  const { clock, cache } = cacheAt(1_000_000);
+  const id = someId();
+  cache.keep(id, 'i', completed({ retainForMs: 300 }), 1_000);
+  clock.nowMs = 1_299;
+  t.ok(cache.find(id, 'i'));
+  clock.nowMs = 1_300;
+  t.equal(cache.find(id, 'i'), null);
+});
+
+t.test('a new lease begins with nothing', async (t) => {
+  const { cache } = cacheAt(1_000_000);
+  const id = someId();
+  cache.keep(id, 'i', completed(), 1_000);
+  t.equal(cache.find(id, 'another'), null);
+  t.equal(cache.find(id, 'i'), null);
+});
+
+t.test('only what is replayed word for word', async (t) => {
+  const { cache } = cacheAt(1_000_000);
+  const id = someId();
+  for (const changes of [
+    { state: 'failed_retryable', answer: null },
+    { state: 'in_progress', answer: null },
+    { state: 'unknown', answer: null },
+    { expired: true },
+    { answer: answer({ body: null }) },
+  ] as const) {
+    cache.keep(id, 'i', completed(changes), 1_000);
+    t.equal(cache.find(id, 'i'), null, JSON.stringify(changes));
+  }
+  t.equal(cache.bytes, 0);
+});
+
+t.test('bounded by bytes: the oldest go first, and one that is too large never comes', async (t) => {
+  const { cache } = cacheAt(100_000);
+  const large = completed({ answer: answer({ body: Buffer.alloc(20_000) }) });
+  const ids = Array.from({ length: 50 }, someId);
+  for (const id of ids) {
+    cache.keep(id, 'i', large, 1_000);
+    t.ok(cache.bytes <= 100_000);
+  }
+  t.equal(cache.find(ids[0] as (typeof ids)[0], 'i'), null);
+  t.equal(cache.find(ids[49] as (typeof ids)[0], 'i'), large);
+  const before = cache.bytes;
+  cache.keep(someId(), 'i', completed({ answer: answer({ body: Buffer.alloc(100_000) }) }), 1_000);
+  t.equal(cache.bytes, before);
+  for (let i = 0; i < 10; i += 1) cache.keep(ids[49] as (typeof ids)[0], 'i', large, 1_000);
+  t.equal(cache.bytes, before, 'the same one again takes no more room');
+});
+
+t.test('what is long over goes when something new comes', async (t) => {
+  const { clock, cache } = cacheAt(1_000_000);
+  for (let i = 0; i < 10; i += 1) cache.keep(someId(), 'i', completed(), 1_000);
+  const full = cache.bytes;
+  clock.nowMs += replayLifeMs;
+  cache.keep(someId(), 'i', completed(), clock.nowMs);
+  t.equal(cache.bytes, full / 10);
+});
+
+/** The record is taken out of the store behind Oncegate's back: what is answered now comes from memory. */
+async function inMemory(t: Test, options: { headers?: Record<string, string> } = {}) {
+  const upstream = await steeredUpstream(t);
+  const { url: databaseUrl } = await testDatabase(t);
+  const running = await sidecar(t, { upstream: upstream.url, databaseUrl });
+  const url = `${running.dataUrl}/charges`;
+  const first = await send(url, 'k', { ...options, steer: { headers: { 'X-Kept': 'yes' } } });
+  const second = await send(url, 'k', options);
+  t.same([first.status, second.headers['idempotency-status']], [201, 'replayed']);
+  await query(databaseUrl, 'DELETE FROM oncegate.record');
+  return { upstream, url, second, databaseUrl };
+}
+
+t.test('the third time is answered from memory, as the second was from the store', async (t) => {
+  const { upstream, url, second } = await inMemory(t);
+  const third = await send(url, 'k');
+  const { 'x-request-id': ours, date, ...headers } = second.headers;
+  t.match(third, { status: second.status, headers, body: second.body });
+  t.not(third.headers['x-request-id'], ours);
+  t.equal(upstream.countOf('k'), 1);
+});
+
+t.test('from memory too: another request with the same key, and a caller without credentials', async (t) => {
+  const headers = { Authorization: 'Bearer a' };
+  const { upstream, url } = await inMemory(t, { headers });
+  t.equal(problemOf(await send(url, 'k', { headers, body: '{"amount":2}' })).code, 'key_reused');
+  t.equal(problemOf(await send(url, 'k')).code, 'caller_differs');
+  t.equal((await send(url, 'k', { headers })).status, 201);
+  t.equal(upstream.countOf('k'), 1);
+});
+
+t.test('memory is of one path: the same key elsewhere runs', async (t) => {
+  const { upstream, url } = await inMemory(t);
+  t.equal((await send(`${url}/other`, 'k')).headers['idempotency-status'], 'executed');
+  t.equal(upstream.countOf('k'), 2);
+});
