@@ -1,4 +1,4 @@
-import { idOf, type RecordId, type StoredRecord } from '../core/record.ts';
+import { idOf, type RecordId, type StoredAnswer, type StoredRecord } from '../core/record.ts';
 
 interface Kept {
   readonly instance: string;
@@ -57,7 +57,7 @@ export class ReplayCache {
     const old = this.#kept.get(name);
     if (old !== undefined) this.#drop(name, old);
     const untilMs = askedMs + Math.min(replayLifeMs, retainForMs ?? 0);
-    this.#kept.set(name, { instance, record, untilMs, bytes });
+    this.#kept.set(name, { instance, record: compact(record, answer, answer.body), untilMs, bytes });
     this.#bytes += bytes;
     for (const [oldest, one] of this.#kept) {
       if (this.#bytes <= this.#limitBytes && this.#nowMs() < one.untilMs) return;
@@ -69,4 +69,19 @@ export class ReplayCache {
     this.#kept.delete(name);
     this.#bytes -= bytes;
   }
+}
+
+/** One block of its own: a few bytes cut from a larger one, as the driver's are, would keep all of that. */
+function compact(record: StoredRecord, answer: StoredAnswer, body: Buffer): StoredRecord {
+  const { rule, digest, raw } = record.fingerprint;
+  const parts = [digest, raw, answer.headers, body];
+  const block = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  const [ownDigest, ownRaw, headers, ownBody] = parts.map((part) => {
+    const from = at;
+    at += part.copy(block, at);
+    return block.subarray(from, at);
+  }) as [Buffer, Buffer, Buffer, Buffer];
+  const fingerprint = { rule, digest: ownDigest, raw: ownRaw };
+  return { ...record, fingerprint, answer: { ...answer, headers, body: ownBody } };
 }

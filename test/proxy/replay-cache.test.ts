@@ -36,7 +36,7 @@ t.test('an entry is as old as the moment before the store was asked', async (t) 
   const askedMs = clock.nowMs - 5_000;
   cache.keep(id, 'i', record, askedMs);
   clock.nowMs = askedMs + replayLifeMs - 1;
-  t.equal(cache.find(id, 'i'), record);
+  t.strictSame(cache.find(id, 'i'), record);
   clock.nowMs += 1;
   t.equal(cache.find(id, 'i'), null);
   t.equal(cache.bytes, 0, 'and nothing of it is left');
@@ -85,12 +85,21 @@ t.test('bounded by bytes: the oldest go first, and one that is too large never c
     t.ok(cache.bytes <= 100_000);
   }
   t.equal(cache.find(ids[0] as (typeof ids)[0], 'i'), null);
-  t.equal(cache.find(ids[49] as (typeof ids)[0], 'i'), large);
+  t.strictSame(cache.find(ids[49] as (typeof ids)[0], 'i'), large);
   const before = cache.bytes;
   cache.keep(someId(), 'i', completed({ answer: answer({ body: Buffer.alloc(100_000) }) }), 1_000);
   t.equal(cache.bytes, before);
   for (let i = 0; i < 10; i += 1) cache.keep(ids[49] as (typeof ids)[0], 'i', large, 1_000);
   t.equal(cache.bytes, before, 'the same one again takes no more room');
+});
+
+t.test('an answer cut from a larger block does not keep that', async (t) => {
+  const { cache } = cacheAt(1_000_000);
+  const id = someId();
+  const body = Buffer.alloc(65_536).subarray(100, 110);
+  cache.keep(id, 'i', completed({ answer: answer({ body }) }), 1_000);
+  const kept = cache.find(id, 'i')?.answer?.body;
+  t.ok((kept?.buffer.byteLength ?? 0) < 1_000);
 });
 
 t.test('what is long over goes when something new comes', async (t) => {
