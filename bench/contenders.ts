@@ -8,13 +8,16 @@ export type ContenderName =
   | 'direct'
   | 'nginx'
   | 'http-proxy'
+  | 'http-proxy-lean'
   | 'statements'
   | 'library'
   | 'first'
   | 'replay'
+  | 'replay-store'
   | 'mixed'
   | 'duplicates'
   | 'http-proxy-get'
+  | 'http-proxy-lean-get'
   | 'pass-through';
 
 export interface Contender {
@@ -30,6 +33,8 @@ export interface Contender {
 
 /** Few keys, as of clients that retry: more than connections, so that no two of them ask for one at once. */
 const someKeys = (): readonly string[] => Array.from({ length: 512 }, () => randomUUID());
+/** More than the replay cache holds: taken in turn, each has gone from it when its turn comes again. */
+const manyKeys = (): readonly string[] => Array.from({ length: 16_000 }, () => randomUUID());
 
 const firsts: Traffic = { kind: 'first' };
 
@@ -52,10 +57,18 @@ export const contenders: readonly Contender[] = [
   },
   {
     name: 'http-proxy',
-    label: '@fastify/http-proxy, guards nothing',
+    label: '@fastify/http-proxy, default logging, guards nothing',
     usesStore: false,
     traffic: firsts,
     start: (site) => startOurs(site, 'plain-http-proxy'),
+  },
+  {
+    // Fastify's own two lines a request, written at once, cost as much as a third of such a proxy.
+    name: 'http-proxy-lean',
+    label: 'the same, one line a request, in the background',
+    usesStore: false,
+    traffic: firsts,
+    start: (site) => startOurs(site, 'lean-http-proxy'),
   },
   {
     name: 'statements',
@@ -77,15 +90,23 @@ export const contenders: readonly Contender[] = [
     start: startLibrary,
   },
   oncegate('first', 'first request', firsts),
-  oncegate('replay', 'replay, from the store', { kind: 'replays', keys: someKeys() }),
+  oncegate('replay', 'replay, from memory', { kind: 'replays', keys: someKeys() }),
+  oncegate('replay-store', 'replay, from the store', { kind: 'replays', keys: manyKeys() }),
   oncegate('mixed', '80 % first, 20 % replays', { kind: 'mixed', keys: someKeys() }),
   oncegate('duplicates', '4 at once per key, upstream 5 ms', { kind: 'duplicates' }),
   {
     name: 'http-proxy-get',
-    label: '@fastify/http-proxy, GET',
+    label: '@fastify/http-proxy, default logging, GET',
     usesStore: false,
     traffic: { kind: 'reads' },
     start: (site) => startOurs(site, 'plain-http-proxy'),
+  },
+  {
+    name: 'http-proxy-lean-get',
+    label: 'the same, one line a request, in the background, GET',
+    usesStore: false,
+    traffic: { kind: 'reads' },
+    start: (site) => startOurs(site, 'lean-http-proxy'),
   },
   { ...oncegate('pass-through', 'GET passed through', { kind: 'reads' }), usesStore: false },
 ];

@@ -23,6 +23,9 @@ export interface Done {
 /** Without an answer for so long a contender counts as broken. */
 const silenceMs = 20_000;
 
+/** Replays go on where the last order ended: keys come in turn, over all orders. */
+let replaysSent = 0;
+
 async function run({ port, requests, connections, traffic, prime = false }: Order): Promise<Done> {
   const size = connectionsInStep(traffic);
   const steps = prime && 'keys' in traffic ? traffic.keys.length : Math.ceil(requests / size);
@@ -37,6 +40,7 @@ async function run({ port, requests, connections, traffic, prime = false }: Orde
     nextStep(): Step | null {
       if (sent === steps) return null;
       const index = sent++;
+      if (traffic.kind === 'replays' && !prime) return stepAt(traffic, replaysSent++);
       return prime && 'keys' in traffic ? priming(traffic.keys, index) : stepAt(traffic, index);
     },
     answered(ms: number): void {

@@ -11,6 +11,7 @@ import { renewalsPerLease, renewOnce } from './loops/lease-keeper.ts';
 import { Loop } from './loops/loop.ts';
 import { reapLimit, reapOnce } from './loops/reaper.ts';
 import { Sweeper, sweepLimit } from './loops/sweeper.ts';
+import { Readiness } from './ops/readiness.ts';
 import { createOpsServer } from './ops/server.ts';
 import { Attempts } from './proxy/attempts.ts';
 import { Budget } from './proxy/budget.ts';
@@ -21,7 +22,7 @@ import { Waiters } from './proxy/waiters.ts';
 import { Lease } from './store/lease.ts';
 import { openStore, type StoreTarget, whenReachable } from './store/postgres/open.ts';
 import { type Logger, logEvents } from './telemetry/logger.ts';
-import { createMetrics } from './telemetry/metrics.ts';
+import { createMetrics, type Metrics } from './telemetry/metrics.ts';
 import { UpstreamClient } from './upstream/client.ts';
 
 export interface StartOptions {
@@ -29,13 +30,21 @@ export interface StartOptions {
   readonly policies: Policies;
   readonly storeTarget: StoreTarget;
   readonly log: Logger;
+  /** One of several processes behind the same ports, by its number: its ops port is that of the first process. */
+  readonly worker?: string;
   /** Ends the wait for a store that is not there yet. */
   readonly signal?: AbortSignal;
 }
 
 export interface Running {
   readonly dataUrl: string;
+  /** Empty in a worker. */
   readonly opsUrl: string;
+  /** What the ops port says. */
+  readonly health: {
+    readonly notReady: () => Promise<string | null>;
+    readonly metrics: Pick<Metrics, 'contentType' | 'text' | 'json'>;
+  };
   /** Answers what runs, closes the store last. `hurry` skips the delay meant for load balancers. May be called twice. */
   readonly drain: (hurry: boolean) => Promise<void>;
 }
@@ -49,7 +58,8 @@ const retryMs = 1_000;
 const lastSettleMs = 5_000;
 
 /** Wiring only: config → store → servers → loops; `drain` takes it apart in the opposite order. */
-export async function start({ config, policies, storeTarget, log, signal }: StartOptions): Promise<Running> {
+export async function start(options: StartOptions): Promise<Running> {
+  const { config, policies, storeTarget, log, worker = null, signal } = options;
   for (const warning of config.warnings) log.warn(warning);
   const stopLogging = logEvents(log);
   const watching = { log: (line: string) => log.info(line), signal };
@@ -72,18 +82,19 @@ export async function start({ config, policies, storeTarget, log, signal }: Star
     replays: new ReplayCache(maxReplayBytes),
     clientFor: clients.for,
   };
-  const metrics = createMetrics({
+  const gauges = {
     attempts: () => attempts.size,
     unsettled: () => store.unsettled,
     refusing: () => store.isRefusing,
-  });
+  };
+  const metrics = createMetrics(gauges, worker);
   let draining = false;
-  const ops = createOpsServer({
-    notReady: () => (draining ? 'draining' : lease.current() === null ? 'no lease' : null),
-    started: () => true,
+  const readiness = new Readiness({
+    notServing: () => (draining ? 'draining' : lease.current() === null ? 'no lease' : null),
     checkStore: () => store.check(),
-    metrics,
   });
+  const health = { notReady: () => readiness.notReady(), metrics };
+  const ops = createOpsServer(health);
   const { app: data, cut } = await createProxyServer(deps);
   const loops: Loop[] = [];
 
@@ -102,14 +113,14 @@ export async function start({ config, policies, storeTarget, log, signal }: Star
   try {
     // PostgreSQL may go away again just now.
     await whenReachable(watching, () => renewOnce({ lease }));
-    const opsUrl = await listen(ops, config.listen.ops, { flag: '--ops-listen', field: 'listen.ops' });
-    const dataUrl = await listen(data, config.listen.data, { flag: '--listen', field: 'listen.data' });
+    const opsUrl = worker === null ? await listen(ops, config.listen.ops, opsSetting) : '';
+    const dataUrl = await listen(data, config.listen.data, dataSetting);
     loops.push(...startLoops(config, deps));
     const routes = routeLines(config, policies.defaults.upstream.origin);
-    log.info(
-      { data: dataUrl, ops: opsUrl, store: opened.description, schema: opened.version, routes },
-      'serving',
-    );
+    const { description, version: schema } = opened;
+    if (worker === null)
+      log.info({ data: dataUrl, ops: opsUrl, store: description, schema, routes }, 'serving');
+    else log.info({ worker, pid: process.pid, store: description, schema }, 'worker serving');
     let drained: Promise<void> | null = null;
     const drain = async (hurry: boolean) => {
       draining = true;
@@ -117,7 +128,7 @@ export async function start({ config, policies, storeTarget, log, signal }: Star
       await finish({ data, cut, attempts, clients, maxMs: config.drain.maxMs });
       await takeApart();
     };
-    return { dataUrl, opsUrl, drain: (hurry) => (drained ??= drain(hurry)) };
+    return { dataUrl, opsUrl, health, drain: (hurry) => (drained ??= drain(hurry)) };
   } catch (error) {
     await takeApart();
     throw error;
@@ -214,12 +225,15 @@ class Clients {
   }
 }
 
+export const opsSetting: Setting = { flag: '--ops-listen', field: 'listen.ops' };
+const dataSetting: Setting = { flag: '--listen', field: 'listen.data' };
+
 interface Setting {
   readonly flag: string;
   readonly field: string;
 }
 
-async function listen(
+export async function listen(
   app: FastifyInstance,
   { host, port }: Address,
   { flag, field }: Setting,

@@ -35,6 +35,7 @@ const rooms: Readonly<Record<string, Room>> = {
       'upstream',
       'doctor',
       'telemetry',
+      'ops',
       'main',
       'events',
       'errors',

@@ -1,3 +1,4 @@
+import cluster from 'node:cluster';
 import { compilePolicies } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Running, StartOptions } from '../main.ts';
@@ -8,18 +9,23 @@ import { configFile } from './config-file.ts';
 import { nodeWarning } from './node-line.ts';
 import { requireStore } from './require-store.ts';
 import type { Io } from './run.ts';
+import { WorkerEnded, workerVariable } from './worker-channel.ts';
 
 export async function serveCommand(command: Command, args: Args, io: Io): Promise<number> {
+  const { [workerVariable]: worker, ...env } = io.env;
   const loaded = loadConfig({
     ...configFile(args, io),
     flags: [...upstreamWord(args), ...settingsOf(command, args)],
-    env: io.env,
+    env,
   });
   const node = nodeWarning(process.version, new Date());
   const config = { ...loaded, warnings: [...loaded.warnings, ...(node === null ? [] : [node])] };
   const policies = compilePolicies(config);
   const storeTarget = requireStore(config.store);
-  return await serveUntilSignal({ config, policies, storeTarget });
+  const serving = { config, policies, storeTarget };
+  if (cluster.isPrimary || worker === undefined) return await serveUntilSignal(serving);
+  const { answerFirstProcess } = await import('./worker.ts');
+  return await serveUntilSignal({ ...serving, worker }, answerFirstProcess);
 }
 
 type Serving = Omit<StartOptions, 'log' | 'signal'>;
@@ -29,10 +35,15 @@ export async function serveUntilSignal(
   what: Serving,
   onServing?: (running: Running) => void,
 ): Promise<number> {
-  const { createLogger } = await import('../telemetry/logger.ts');
+  const { createLogger, sharedOutput } = await import('../telemetry/logger.ts');
   const { consoleLines } = await import('../telemetry/console-lines.ts');
   const { level } = what.config.log;
-  const log = process.stdout.isTTY ? createLogger(level, consoleLines(process.stdout)) : createLogger(level);
+  const output = process.stdout.isTTY
+    ? consoleLines(process.stdout)
+    : what.config.workers > 1
+      ? sharedOutput()
+      : undefined;
+  const log = createLogger(level, output);
   try {
     return await untilSignal({ ...what, log }, onServing);
   } finally {
@@ -48,8 +59,11 @@ async function untilSignal(
   options: Omit<StartOptions, 'signal'>,
   onServing?: (running: Running) => void,
 ): Promise<number> {
-  const { start } = await import('../main.ts');
-  const { log } = options;
+  const { config, log, worker } = options;
+  const start =
+    config.workers > 1 && worker === undefined
+      ? (await import('./workers.ts')).startWorkers
+      : (await import('../main.ts')).start;
   const stop = new AbortController();
   let firstMs: number | null = null;
   let told: (signal: NodeJS.Signals) => void = () => {};
@@ -77,6 +91,8 @@ async function untilSignal(
     log.info('stopped');
     return 0;
   } catch (error) {
+    // It has said why.
+    if (error instanceof WorkerEnded && !stop.signal.aborted) return error.exitCode;
     // Told to stop while it was still waiting for its store: that is no failure.
     if (!stop.signal.aborted) throw error;
     log.info('stopped before it served');

@@ -10,7 +10,18 @@ export interface Finding {
 
 /** What no single field can tell. Sections that have faults of their own are absent. */
 export function crossChecks(settings: Partial<Settings>): Finding[] {
-  return [...listenFindings(settings), ...headerFindings(settings), ...routeFindings(settings)];
+  return [
+    ...listenFindings(settings),
+    ...headerFindings(settings),
+    ...routeFindings(settings),
+    ...workerFindings(settings),
+  ];
+}
+
+function workerFindings({ workers, store }: Partial<Settings>): Finding[] {
+  if (workers === undefined || workers === 1 || store?.embedded !== true) return [];
+  const text = 'is above 1, and an embedded PostgreSQL is of one process alone; write 1, or give store.url';
+  return [{ path: ['workers'], text }];
 }
 
 function listenFindings({ listen, upstream }: Partial<Settings>): Finding[] {

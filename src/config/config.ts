@@ -38,6 +38,8 @@ export interface Config {
   /** Made into a matcher by compilePolicies. */
   readonly defaults: PolicyRule;
   readonly routes: readonly PolicyRule[];
+  /** Processes behind one port. */
+  readonly workers: number;
   readonly loops: { readonly sweepMs: number; readonly reapMs: number };
   readonly drain: { readonly delayMs: number; readonly maxMs: number };
   readonly log: { readonly level: Settings['log']['level'] };
@@ -72,6 +74,7 @@ export function configOf(settings: Settings, warnings: readonly string[]): Confi
     leaseMs: settings.lease,
     defaults: ruleOf(settings, null),
     routes: settings.routes.map((route) => ruleOf(settings, route)),
+    workers: settings.workers,
     loops: { sweepMs: loops.sweep, reapMs: loops.reap },
     drain: { delayMs: drain.delay, maxMs: drain.max },
     log: settings.log,

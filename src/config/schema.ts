@@ -146,6 +146,14 @@ export const configSchema = z.strictObject({
     .describe(
       'How long an instance is thought alive after its last renewal. Its requests are unknown at the latest lease + sweep after a crash.',
     ),
+  workers: z
+    .int()
+    .min(1)
+    .max(64)
+    .prefault(1)
+    .describe(
+      'Processes that share the ports, for a gateway on several cores. Each is an instance with its own poolSize.',
+    ),
   key: key.prefault({}).describe('Where the key comes from and what it may be.'),
   defaults: defaultsSchema
     .prefault({})

@@ -4,6 +4,13 @@ import { answerRefused, leaseOpened, loopDone, passDone, recordSwept, requestDon
 
 export type { Logger };
 
+/** A pipe takes so many bytes in one piece: what several processes write into it is not mixed up. */
+const pipeBytes = 4_096;
+
+/** For standard output that several processes share. */
+export const sharedOutput = (): DestinationStream =>
+  destination({ dest: 1, sync: false, maxWrite: pipeBytes });
+
 /** Lines are written in the background, in order; `flush` before the process ends. */
 export function createLogger(
   level: string,

@@ -1,10 +1,20 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { answerRefused, leaseOpened, loopDone, passDone, requestDone } from '../events.ts';
 import { censusGauges } from './census-gauges.ts';
+
+export type MetricsJson = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
+
+export const metricsContentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
+
+/** Those of several workers. Each has its own series: a sum of all would jump whenever one is replaced and counts from 0. */
+export async function mergeMetrics(all: readonly MetricsJson[]): Promise<string> {
+  return await AggregatorRegistry.aggregate([...all]).metrics();
+}
 
 export interface Metrics {
   readonly contentType: string;
   readonly text: () => Promise<string>;
+  readonly json: () => Promise<MetricsJson>;
   readonly end: () => void;
 }
 
@@ -18,8 +28,9 @@ export interface Gauges {
 const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 /** Prometheus text, in the words of the docs. No tenant and no key is ever a label; a route is a pattern of the config. */
-export function createMetrics(gauges: Gauges): Metrics {
+export function createMetrics(gauges: Gauges, worker: string | null): Metrics {
   const registry = new Registry();
+  if (worker !== null) registry.setDefaultLabels({ worker });
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   const counter = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
@@ -98,5 +109,10 @@ export function createMetrics(gauges: Gauges): Metrics {
   const end = () => {
     for (const unsubscribe of ends) unsubscribe();
   };
-  return { contentType: registry.contentType, text: () => registry.metrics(), end };
+  return {
+    contentType: metricsContentType,
+    text: () => registry.metrics(),
+    json: () => registry.getMetricsAsJSON(),
+    end,
+  };
 }
