@@ -25,7 +25,12 @@ export async function serveCommand(command: Command, args: Args, io: Io): Promis
   const serving = { config, policies, storeTarget };
   if (cluster.isPrimary || worker === undefined) return await serveUntilSignal(serving);
   const { answerFirstProcess } = await import('./worker.ts');
-  return await serveUntilSignal({ ...serving, worker }, answerFirstProcess);
+  try {
+    return await serveUntilSignal({ ...serving, worker }, answerFirstProcess);
+  } finally {
+    // It must not keep a worker alive that has drained, or could not start.
+    process.channel?.unref();
+  }
 }
 
 type Serving = Omit<StartOptions, 'log' | 'signal'>;

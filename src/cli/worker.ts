@@ -12,7 +12,5 @@ export function answerFirstProcess({ dataUrl, health }: Running): void {
     const answer = await answers[about]();
     if (process.connected) say({ kind: 'answer', question, answer });
   });
-  // It must not keep a worker alive that has drained.
-  process.channel?.unref();
   say({ kind: 'serving', dataUrl });
 }
