@@ -8,9 +8,10 @@ export function answerFirstProcess({ dataUrl, health }: Running): void {
     readiness: health.notReady,
     metrics: health.metrics.json,
   };
-  process.on('message', async ({ question, about }: Question) => {
+  const onQuestion = async ({ question, about }: Question): Promise<void> => {
     const answer = await answers[about]();
     if (process.connected) say({ kind: 'answer', question, answer });
-  });
+  };
+  process.on('message', (question: Question) => void onQuestion(question));
   say({ kind: 'serving', dataUrl });
 }

@@ -17,7 +17,9 @@ const answerMs = 1_000;
 export async function startWorkers(options: StartOptions): Promise<Running> {
   const { config, log, signal } = options;
   const workers = new Workers(log);
-  signal?.addEventListener('abort', () => workers.stop('SIGTERM'));
+  // Only while it starts; later `drain` is told with which signal.
+  const onAbort = (): void => void workers.stop('SIGTERM').catch(() => {});
+  signal?.addEventListener('abort', onAbort);
   let ops: ReturnType<typeof createOpsServer> | null = null;
   try {
     // The first one alone: it migrates, and what is wrong is said once.
@@ -42,6 +44,7 @@ export async function startWorkers(options: StartOptions): Promise<Running> {
       await opened.close();
     };
     let drained: Promise<void> | null = null;
+    signal?.removeEventListener('abort', onAbort);
     return { dataUrl, opsUrl, health, drain: (hurry) => (drained ??= drain(hurry)) };
   } catch (error) {
     await workers.stop('SIGTERM').catch(() => {});
@@ -58,6 +61,7 @@ class Workers {
   readonly #running = new Map<Worker, Promise<number>>();
   #questions = 0;
   #isStopping = false;
+  #stopped: Promise<void> | null = null;
 
   constructor(log: StartOptions['log']) {
     this.#log = log;
@@ -67,6 +71,7 @@ class Workers {
 
   /** Resolves when it serves. Rejects if it ends before. */
   async add(number: number): Promise<string> {
+    if (this.#isStopping) throw new WorkerEnded(0);
     const worker = cluster.fork({ [workerVariable]: String(number) });
     const ended = once(worker, 'exit').then(([code, killedBy]) => {
       this.#serving.delete(worker);
@@ -132,8 +137,13 @@ class Workers {
     });
   }
 
-  /** Resolves when all have ended; rejects if one of them ended badly. */
-  async stop(signal: NodeJS.Signals): Promise<void> {
+  /** Resolves when all have ended; rejects if one of them ended badly. Said once: a second signal would end them at once. */
+  stop(signal: NodeJS.Signals): Promise<void> {
+    this.#stopped ??= this.#stop(signal);
+    return this.#stopped;
+  }
+
+  async #stop(signal: NodeJS.Signals): Promise<void> {
     this.#isStopping = true;
     for (const worker of this.#running.keys()) worker.process.kill(signal);
     const bad = (await Promise.all(this.#running.values())).find((code) => code !== 0);

@@ -127,7 +127,7 @@ async function inMemory(t: Test, options: { headers?: Record<string, string> } =
 t.test('the third time is answered from memory, as the second was from the store', async (t) => {
   const { upstream, url, second } = await inMemory(t);
   const third = await send(url, 'k');
-  const { 'x-request-id': ours, date, ...headers } = second.headers;
+  const { 'x-request-id': ours, date: _, ...headers } = second.headers;
   t.match(third, { status: second.status, headers, body: second.body });
   t.not(third.headers['x-request-id'], ours);
   t.equal(upstream.countOf('k'), 1);
