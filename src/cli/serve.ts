@@ -87,8 +87,10 @@ async function untilSignal(
     told(signal);
   };
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  let isServing = false;
   try {
     const running: Running = await start({ ...options, signal: stop.signal });
+    isServing = true;
     onServing?.(running);
     const signal = await first;
     // A person at a terminal has no load balancer that must notice first.
@@ -97,7 +99,7 @@ async function untilSignal(
     return 0;
   } catch (error) {
     // It has said why.
-    if (error instanceof WorkerEnded && !stop.signal.aborted) return error.exitCode;
+    if (error instanceof WorkerEnded && (isServing || !stop.signal.aborted)) return error.exitCode;
     // Told to stop while it was still waiting for its store: that is no failure.
     if (!stop.signal.aborted) throw error;
     log.info('stopped before it served');

@@ -40,8 +40,7 @@ export async function startWorkers(options: StartOptions): Promise<Running> {
     const opened = ops;
     const drain = async (hurry: boolean): Promise<void> => {
       isDraining = true;
-      await workers.stop(hurry ? 'SIGINT' : 'SIGTERM');
-      await opened.close();
+      await workers.stop(hurry ? 'SIGINT' : 'SIGTERM').finally(() => opened.close());
     };
     let drained: Promise<void> | null = null;
     signal?.removeEventListener('abort', onAbort);
