@@ -60,7 +60,8 @@ const lastSettleMs = 5_000;
 /** Wiring only: config → store → servers → loops; `drain` takes it apart in the opposite order. */
 export async function start(options: StartOptions): Promise<Running> {
   const { config, policies, storeTarget, log, worker = null, signal } = options;
-  for (const warning of config.warnings) log.warn(warning);
+  // A worker's were told by the first process.
+  if (worker === null) for (const warning of config.warnings) log.warn(warning);
   const stopLogging = logEvents(log);
   const watching = { log: (line: string) => log.info(line), signal };
   const opened = await openStore(storeTarget, config.identity, watching);
@@ -93,7 +94,8 @@ export async function start(options: StartOptions): Promise<Running> {
     notServing: () => (draining ? 'draining' : lease.current() === null ? 'no lease' : null),
     checkStore: () => store.check(),
   });
-  const health = { notReady: () => readiness.notReady(), metrics };
+  // Nothing listens before the start is over.
+  const health = { notStarted: () => null, notReady: () => readiness.notReady(), metrics };
   const ops = createOpsServer(health);
   const { app: data, cut } = await createProxyServer(deps);
   const loops: Loop[] = [];

@@ -49,8 +49,8 @@ const steps: readonly Step<Visit>[] = [
   ),
   step('standbys', [], async ({ session }) => judgeStandbys(await inspectDurability(session))),
   step('pooler', [], async ({ session }) => judgePooler(await inspectServer(session), session.greetedBy)),
-  step('connections', [], async ({ session, store }) =>
-    judgeConnections(await inspectConnections(session), store.poolSize),
+  step('connections', [], async ({ session, store, config }) =>
+    judgeConnections(await inspectConnections(session), store.poolSize, config.workers),
   ),
   step('clock', [], async ({ session }) => judgeClock(await inspectClock(session))),
   step('schema', [], async ({ url, store }) => judgeSchema(await inspectSchema(url), store.migrate)),

@@ -13,24 +13,27 @@ import { WorkerEnded, workerVariable } from './worker-channel.ts';
 
 export async function serveCommand(command: Command, args: Args, io: Io): Promise<number> {
   const { [workerVariable]: worker, ...env } = io.env;
-  const loaded = loadConfig({
-    ...configFile(args, io),
-    flags: [...upstreamWord(args), ...settingsOf(command, args)],
-    env,
-  });
-  const node = nodeWarning(process.version, new Date());
-  const config = { ...loaded, warnings: [...loaded.warnings, ...(node === null ? [] : [node])] };
-  const policies = compilePolicies(config);
-  const storeTarget = requireStore(config.store);
-  const serving = { config, policies, storeTarget };
-  if (cluster.isPrimary || worker === undefined) return await serveUntilSignal(serving);
+  if (cluster.isPrimary || worker === undefined)
+    return await serveUntilSignal(servingOf(command, args, { ...io, env }));
   const { answerFirstProcess } = await import('./worker.ts');
   try {
+    const serving = servingOf(command, args, { ...io, env });
     return await serveUntilSignal({ ...serving, worker }, answerFirstProcess);
   } finally {
     // It must not keep a worker alive that has drained, or could not start.
     process.channel?.unref();
   }
+}
+
+function servingOf(command: Command, args: Args, io: Io): Serving {
+  const loaded = loadConfig({
+    ...configFile(args, io),
+    flags: [...upstreamWord(args), ...settingsOf(command, args)],
+    env: io.env,
+  });
+  const node = nodeWarning(process.version, new Date());
+  const config = { ...loaded, warnings: [...loaded.warnings, ...(node === null ? [] : [node])] };
+  return { config, policies: compilePolicies(config), storeTarget: requireStore(config.store) };
 }
 
 type Serving = Omit<StartOptions, 'log' | 'signal'>;

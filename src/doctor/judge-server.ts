@@ -87,10 +87,15 @@ export function judgePooler({ pid }: ServerFacts, greetedBy: number): Finding {
   return ok('one stands between us and PostgreSQL; it must send everything to the primary');
 }
 
-export function judgeConnections({ max, reserved, inUse }: ConnectionFacts, poolSize: number): Finding {
+export function judgeConnections(
+  { max, reserved, inUse }: ConnectionFacts,
+  poolSize: number,
+  workers: number,
+): Finding {
   const free = max - reserved - inUse;
-  const text = `${inUse} in use, ${free} free; store.poolSize is ${poolSize}`;
-  if (free >= poolSize) return ok(text);
+  const each = workers === 1 ? '' : `, for each of ${workers} workers`;
+  const text = `${inUse} in use, ${free} free; store.poolSize is ${poolSize}${each}`;
+  if (free >= poolSize * workers) return ok(text);
   return warning(text, 'raise max_connections, or lower store.poolSize or the number of replicas');
 }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { elapsedMs, now } from '../store/moment.ts';
 import type { Budget } from './budget.ts';
 import type { Reply } from './reply.ts';
 
@@ -8,8 +9,7 @@ export class Attempt {
   readonly instance: string;
   /** Milliseconds from its opening after which it must not be sent any more: the sweeper may have called it unknown. */
   readonly deadlineMs: number;
-  readonly #openedMs = performance.now();
-  readonly #openedWallMs = Date.now();
+  readonly #opened = now();
   #waiters: ((reply: Reply) => void)[] | null = null;
   #isConcluded = false;
   #budget: Budget | null = null;
@@ -21,10 +21,8 @@ export class Attempt {
     this.deadlineMs = deadlineMs;
   }
 
-  /** By the clock that ran further, as for the lease: monotonic time stands still while a machine is suspended. */
   get isOver(): boolean {
-    const elapsedMs = Math.max(performance.now() - this.#openedMs, Date.now() - this.#openedWallMs);
-    return elapsedMs >= this.deadlineMs;
+    return elapsedMs(this.#opened) >= this.deadlineMs;
   }
 
   /** Its answer stays in memory as it comes, until the store has it, however long that takes. */

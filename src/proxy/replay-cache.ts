@@ -1,9 +1,10 @@
 import { idOf, type RecordId, type StoredAnswer, type StoredRecord } from '../core/record.ts';
+import { elapsedMs, type Moment, now } from '../store/moment.ts';
 
 interface Kept {
-  readonly instance: string;
   readonly record: StoredRecord;
-  readonly untilMs: number;
+  readonly asked: Moment;
+  readonly lifeMs: number;
   readonly bytes: number;
 }
 
@@ -18,37 +19,36 @@ const entryBytes = 1_024;
 /**
  * Completed records that were replayed a short while ago: who retries once often retries again. First requests leave nothing
  * here and cost nothing. Completed is final until retention ends, and both that and a purge are waited out: an entry is as old
- * as the moment before the store was asked, and counts only under the lease that it was read under, which ends early when the
- * machine was suspended.
+ * as the moment before the store was asked, by the clock that ran further.
  */
 export class ReplayCache {
   readonly #limitBytes: number;
-  readonly #nowMs: () => number;
+  readonly #now: () => Moment;
   /** Oldest first: all live equally long, but for those whose retention ends sooner. */
   readonly #kept = new Map<string, Kept>();
   #bytes = 0;
 
-  constructor(limitBytes: number, nowMs: () => number = () => performance.now()) {
+  constructor(limitBytes: number, clock: () => Moment = now) {
     this.#limitBytes = limitBytes;
-    this.#nowMs = nowMs;
+    this.#now = clock;
   }
 
   get bytes(): number {
     return this.#bytes;
   }
 
-  find(id: RecordId, instance: string): StoredRecord | null {
+  find(id: RecordId): StoredRecord | null {
     if (this.#kept.size === 0) return null;
     const name = idOf(id);
     const kept = this.#kept.get(name);
     if (kept === undefined) return null;
-    if (kept.instance === instance && this.#nowMs() < kept.untilMs) return kept.record;
+    if (this.#isLive(kept)) return kept.record;
     this.#drop(name, kept);
     return null;
   }
 
-  /** `askedMs`: just before the store was asked for it. */
-  keep(id: RecordId, instance: string, record: StoredRecord, askedMs: number): void {
+  /** `asked`: just before the store was asked for it. */
+  keep(id: RecordId, record: StoredRecord, asked: Moment): void {
     const { answer, retainForMs, state, expired } = record;
     if (state !== 'completed' || expired || answer === null || answer.body === null) return;
     const bytes = answer.headers.length + answer.body.length + entryBytes;
@@ -56,13 +56,17 @@ export class ReplayCache {
     const name = idOf(id);
     const old = this.#kept.get(name);
     if (old !== undefined) this.#drop(name, old);
-    const untilMs = askedMs + Math.min(replayLifeMs, retainForMs ?? 0);
-    this.#kept.set(name, { instance, record: compact(record, answer, answer.body), untilMs, bytes });
+    const lifeMs = Math.min(replayLifeMs, retainForMs ?? 0);
+    this.#kept.set(name, { record: compact(record, answer, answer.body), asked, lifeMs, bytes });
     this.#bytes += bytes;
     for (const [oldest, one] of this.#kept) {
-      if (this.#bytes <= this.#limitBytes && this.#nowMs() < one.untilMs) return;
+      if (this.#bytes <= this.#limitBytes && this.#isLive(one)) return;
       this.#drop(oldest, one);
     }
+  }
+
+  #isLive({ asked, lifeMs }: Kept): boolean {
+    return elapsedMs(asked, this.#now()) < lifeMs;
   }
 
   #drop(name: string, { bytes }: Kept): void {

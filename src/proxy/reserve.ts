@@ -31,7 +31,7 @@ export async function claim(deps: ProxyDeps, exchange: Exchange, wanted: Claim):
     exchange.error = new Error('the lease of this instance has lapsed');
     return { kind: 'refuse', code: 'store_unavailable' };
   }
-  const kept = deps.replays.find(wanted, instance);
+  const kept = deps.replays.find(wanted);
   const known = kept === null ? null : decide(kept, wanted);
   if (known !== null && known.kind !== 'take_over') return known;
   const attempt = deps.attempts.open(instance, exchange.policy.upstream.timeoutMs + settleGraceMs);
@@ -53,7 +53,6 @@ async function claimAs(
   attempt: Attempt,
 ): Promise<Claimed> {
   const reservation = reservationOf(exchange, wanted, attempt);
-  const askedMs = performance.now();
   let result = await deps.store.reserve(reservation);
   for (let takeOvers = 0; ; takeOvers += 1) {
     switch (result.kind) {
@@ -66,7 +65,7 @@ async function claimAs(
         return { kind: 'refuse', code: 'store_unavailable' };
     }
     const verdict = decide(result.record, wanted);
-    if (verdict.kind === 'replay') deps.replays.keep(wanted, attempt.instance, result.record, askedMs);
+    if (verdict.kind === 'replay') deps.replays.keep(wanted, result.record, result.asked);
     if (verdict.kind !== 'take_over') return verdict;
     if (takeOvers === maxTakeOvers) return { kind: 'refuse', code: 'in_progress' };
     result = await deps.store.takeOverIfUnchanged(verdict.previous, reservation);

@@ -1,5 +1,6 @@
 import type { Fingerprint, RecordId, State, StoredAnswer, StoredRecord } from '../core/record.ts';
 import type { Outcome } from '../core/settle.ts';
+import type { Moment } from './moment.ts';
 
 /**
  * THE INTERFACE between Oncegate and what keeps its records. test/store/contract.ts holds every implementation to
@@ -28,7 +29,8 @@ export interface Reservation extends RecordId {
 export type ReserveResult =
   /** Durable and ours: this process may forward, once. */
   | { readonly kind: 'reserved'; readonly epoch: string }
-  | { readonly kind: 'exists'; readonly record: StoredRecord }
+  /** `asked`: just before it was read, perhaps for somebody else who wanted the same key. */
+  | { readonly kind: 'exists'; readonly record: StoredRecord; readonly asked: Moment }
   /** Nothing was sent to the store for this item. */
   | { readonly kind: 'abandoned' }
   /** Not confirmed within the bounded wait. A row may exist; nobody may forward it. */

@@ -76,8 +76,9 @@ judged('pooler', [
 ]);
 
 judged('connections', [
-  [judgeConnections({ max: 100, reserved: 3, inUse: 87 }, 10), 'ok', /87 in use, 10 free/],
-  [judgeConnections({ max: 100, reserved: 3, inUse: 88 }, 10), 'warning', /9 free; store\.poolSize is 10/],
+  [judgeConnections({ max: 100, reserved: 3, inUse: 87 }, 10, 1), 'ok', /87 in use, 10 free/],
+  [judgeConnections({ max: 100, reserved: 3, inUse: 88 }, 10, 1), 'warning', /9 free; store\.poolSize is 10/],
+  [judgeConnections({ max: 100, reserved: 3, inUse: 78 }, 10, 2), 'warning', /for each of 2 workers/],
 ]);
 
 judged('clock', [

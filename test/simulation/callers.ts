@@ -142,6 +142,10 @@ export class Callers {
       return;
     }
     if (!body.startsWith(`${caller.body} `)) ledger.fault(`${requestId} got the answer of another request`);
+    const outrunAt = ledger.outrunAt(Number(/ run (\d+) /.exec(body)?.[1] ?? 0));
+    const begunAt = begunMs + server.nowMs - clock.nowMs;
+    if (said === 'replayed' && outrunAt !== null && begunAt > outrunAt)
+      ledger.fault(`${requestId} got an old answer, though the key had been run again`);
     const isFinal = said === 'executed' || said === 'replayed';
     if (isFinal) this.served += 1;
     if (headers.get('idempotent-replayed') === 'true') saw('replayed');

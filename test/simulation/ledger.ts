@@ -39,6 +39,9 @@ export class Ledger {
   readonly #epochs = new Map<string, number>();
   readonly #sends = new Map<string, number>();
   readonly #frees = new Map<string, number>();
+  /** When each send of a record began, by the server's clock; and which of them a run was. */
+  readonly #sentAt = new Map<string, number[]>();
+  readonly #runOf = new Map<number, { readonly id: string; readonly nth: number }>();
   /** Reservations that their sidecar knows to be durable. */
   readonly acknowledged = new Set<string>();
   /** Stored answers whose key was given away since: past retention, or purged. */
@@ -81,14 +84,23 @@ export class Ledger {
     facts.sidecar = sidecar;
     const sends = (this.#sends.get(id) ?? 0) + 1;
     this.#sends.set(id, sends);
+    this.#sentAt.set(id, [...(this.#sentAt.get(id) ?? []), this.server.nowMs]);
     if (sends > 1) this.#saw('sent again after a release');
     if (sends > 1 + (this.#frees.get(id) ?? 0)) this.fault('sent more often than it was freed');
   }
 
-  /** A number that no other answer has. */
-  nextRun(): number {
+  /** A number that no other answer has, for what an attempt was just sent for. */
+  nextRun(attempt: string): number {
     this.#runs += 1;
+    const id = this.#facts.get(attempt)?.row.id;
+    if (id !== undefined) this.#runOf.set(this.#runs, { id, nth: (this.#sentAt.get(id)?.length ?? 0) - 1 });
     return this.#runs;
+  }
+
+  /** When the key ran once more after that run, by the server's clock. */
+  outrunAt(run: number): number | null {
+    const { id, nth } = this.#runOf.get(run) ?? { id: '', nth: 0 };
+    return this.#sentAt.get(id)?.[nth + 1] ?? null;
   }
 
   head(attempt: string, answer: PlannedAnswer): void {

@@ -13,8 +13,12 @@ export interface PlannedAnswer {
 }
 
 /** Bodies name the request they answer, and no two are alike. */
-export function drawAnswer({ choices, saw, ledger }: World, request: UpstreamRequest): PlannedAnswer {
-  const run = ledger.nextRun();
+export function drawAnswer(
+  { choices, saw, ledger }: World,
+  request: UpstreamRequest,
+  attempt: string,
+): PlannedAnswer {
+  const run = ledger.nextRun(attempt);
   const status = choices.weighted([
     [8, 201],
     [2, 200],

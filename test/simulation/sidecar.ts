@@ -42,8 +42,8 @@ class SeenCache extends ReplayCache {
     this.#saw = saw;
   }
 
-  override find(id: RecordId, instance: string): StoredRecord | null {
-    const record = super.find(id, instance);
+  override find(id: RecordId): StoredRecord | null {
+    const record = super.find(id);
     if (record !== null) this.#saw('replayed from memory');
     return record;
   }

@@ -129,7 +129,7 @@ class Passage {
       sidecar: this.#sidecar,
     });
     if (course === 'not_received') return this.#later('reset', () => this.#fail(new Error('ECONNRESET')));
-    const answer = drawAnswer(this.#world, this.#request);
+    const answer = drawAnswer(this.#world, this.#request, this.#attempt);
     this.#world.clock.after(drawDelayMs(choices), null, 'upstream runs', () => {
       if (course !== 'hangs') this.#later('head', () => this.#answer(course, answer));
     });

@@ -1,4 +1,5 @@
 import { idOf, type StoredRecord } from '../../core/record.ts';
+import { now } from '../moment.ts';
 import type { Reservation, ReserveResult } from '../store.ts';
 import { Batcher } from './batch.ts';
 import { boolArray, byteaArray, float8Array, textArray } from './binary-array.ts';
@@ -207,6 +208,7 @@ export class Reserver {
 
   /** Reads the records; those that are ours count only after an acknowledged write. null: no record. */
   async #findOut(reservations: readonly Reservation[]): Promise<(ReserveResult | null)[]> {
+    const asked = now();
     const found = await readRecords(this.#pool, reservations, this.#timeouts.reserveMs);
     const mine = reservations.filter((reservation) => {
       const record = found.get(idOf(reservation));
@@ -226,7 +228,7 @@ export class Reserver {
       const epoch = epochs.get(reservation.attempt);
       if (epoch !== undefined) return { kind: 'reserved', epoch };
       const record = found.get(idOf(reservation));
-      return record === undefined ? null : { kind: 'exists', record };
+      return record === undefined ? null : { kind: 'exists', record, asked };
     });
   }
 
@@ -246,7 +248,7 @@ export class Reserver {
     }
     const seen: ReserveResult =
       result.kind === 'reserved'
-        ? { kind: 'exists', record: recordOf(item.reservation, result.epoch) }
+        ? { kind: 'exists', record: recordOf(item.reservation, result.epoch), asked: now() }
         : result;
     for (const follower of item.followers) follower.resolve(seen);
   }
