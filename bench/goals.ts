@@ -55,8 +55,7 @@ function judgeLatency({ latency }: Findings): Verdict[] {
   ];
 }
 
-function judgeMemory({ results, crowdMb }: Findings): Verdict[] {
-  const idleMb = results.find(({ name }) => name === 'first')?.idleMb ?? null;
+function judgeMemory({ idleMb, crowdMb }: Findings): Verdict[] {
   const verdict = (what: string, goal: number, value: number | null): Verdict[] =>
     value === null ? [] : [{ what, unit: ' MB', goal, ...spreadOf([value]) }];
   return [

@@ -6,10 +6,22 @@ import { canMeasureProcesses, type Memory, memoryOf } from './processes.ts';
 const settleMs = 1_000;
 
 /** Before its first request. null: it cannot be measured here, or there is no process. */
-export async function idleMemory({ child }: Pick<Entrant, 'child'>): Promise<number | null> {
+export async function startMemory({ child }: Pick<Entrant, 'child'>): Promise<number | null> {
   if (!canMeasureProcesses || child === null) return null;
   await delay(settleMs);
   return memoryOf(child.pid).residentMb;
+}
+
+/** Milliseconds after which an idle process has given back what starting left behind. */
+const idleMs = 40_000;
+
+/** Of a process that has had nothing to do since `startedMs`. */
+export async function idleMemory(
+  { child }: Pick<Entrant, 'child'>,
+  startedMs: number,
+): Promise<number | null> {
+  await delay(Math.max(0, startedMs + idleMs - performance.now()));
+  return memoryNow(child)?.residentMb ?? null;
 }
 
 export function peakMemory({ child }: Pick<Entrant, 'child'>): number | null {

@@ -7,8 +7,8 @@ export interface Result {
   readonly name: ContenderName;
   readonly label: string;
   readonly turns: readonly Turn[];
-  /** Resident, before the first request and at most. null: not measured. */
-  readonly idleMb: number | null;
+  /** Resident, just after its start and at most. null: not measured. */
+  readonly startMb: number | null;
   readonly peakMb: number | null;
 }
 
@@ -17,7 +17,8 @@ export interface Findings {
   readonly results: readonly Result[];
   /** Empty: not measured. */
   readonly latency: readonly LatencyRound[];
-  /** Of Oncegate under many connections. */
+  /** Of Oncegate that has nothing to do, and under many connections. */
+  readonly idleMb: number | null;
   readonly crowdMb: number | null;
 }
 
@@ -47,8 +48,8 @@ export function costTableOf(results: readonly Result[]): string {
 }
 
 export function paceTableOf(results: readonly Result[]): string {
-  const memory = (result: Result) => [cell([result.idleMb], 0), cell([result.peakMb], 0)];
-  return tableOf('pace, and resident memory', pace, results, memory, ['idle MB', 'peak MB']);
+  const memory = (result: Result) => [cell([result.startMb], 0), cell([result.peakMb], 0)];
+  return tableOf('pace, and resident memory', pace, results, memory, ['started MB', 'peak MB']);
 }
 
 function tableOf(

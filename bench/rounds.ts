@@ -1,13 +1,13 @@
 import type { Contender } from './contenders.ts';
 import { type Bench, type Entrant, type Turn, takeTurn } from './measure.ts';
-import { idleMemory, peakMemory } from './memory.ts';
+import { peakMemory, startMemory } from './memory.ts';
 import type { Options } from './options.ts';
 import type { Result } from './report.ts';
 import { say } from './say.ts';
 import type { Site } from './start.ts';
 import { warmUp } from './warm-up.ts';
 
-export type Admitted = Entrant & { readonly idleMb: number | null };
+export type Admitted = Entrant & { readonly startMb: number | null };
 
 export async function admit(
   bench: Bench,
@@ -16,10 +16,10 @@ export async function admit(
   options: Options,
 ): Promise<Admitted> {
   const entrant = { ...contender, ...(await contender.start(site)) };
-  const idleMb = await idleMemory(entrant);
+  const startMb = await startMemory(entrant);
   const { warmUpRequests: requests, warmUpSeconds: seconds, connections } = options;
   await warmUp(bench, entrant, { requests, seconds, connections }, say);
-  return { ...entrant, idleMb };
+  return { ...entrant, startMb };
 }
 
 export async function playRounds(
@@ -42,7 +42,7 @@ export async function playRounds(
     name: entrant.name,
     label: entrant.label,
     turns: turns.get(entrant) ?? [],
-    idleMb: entrant.idleMb,
+    startMb: entrant.startMb,
     peakMb: peakMemory(entrant),
   }));
 }

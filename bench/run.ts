@@ -10,7 +10,7 @@ import { guard } from './guard.ts';
 import { measureLatency } from './latency.ts';
 import { onStage } from './main.ts';
 import type { Bench } from './measure.ts';
-import { memoryUnderCrowd } from './memory.ts';
+import { idleMemory, memoryUnderCrowd } from './memory.ts';
 import { type Options, parseOptions, UsageError, usage } from './options.ts';
 import { canMeasureProcesses } from './processes.ts';
 import { costTableOf, type Findings, paceTableOf } from './report.ts';
@@ -18,6 +18,7 @@ import { type Admitted, admit, playRounds } from './rounds.ts';
 import { save } from './save.ts';
 import { say } from './say.ts';
 import type { Stage } from './stage.ts';
+import { startOncegate } from './start.ts';
 
 async function run(options: Options, stage: Stage): Promise<number> {
   const chosen = choose(options.only);
@@ -26,6 +27,8 @@ async function run(options: Options, stage: Stage): Promise<number> {
     say('CPU and memory need /proc, which only Linux has: there are requests per second only.');
   say('Starting PostgreSQL, upstream and clients …');
   const { bench, site } = await stage.setUp(options);
+  const resting = options.guard ? null : await startOncegate(site, { name: 'idle' });
+  const restingMs = performance.now();
   const admitted: Admitted[] = [];
   for (const contender of chosen) {
     say(`Starting and warming up: ${contender.label} …`);
@@ -36,7 +39,9 @@ async function run(options: Options, stage: Stage): Promise<number> {
   const { rows } = await bench.client.query<{ version: string }>(
     `SELECT current_setting('server_version') AS version`,
   );
-  report(options, { results, ...(await otherPhases(bench, admitted)) }, rows[0]?.version ?? 'unknown');
+  const idleMb = resting === null ? null : await idleMemory(resting, restingMs);
+  const findings = { results, idleMb, ...(await otherPhases(bench, admitted)) };
+  report(options, findings, rows[0]?.version ?? 'unknown');
   return 0;
 }
 
@@ -61,7 +66,10 @@ function choose(only: readonly string[]): readonly Contender[] {
   });
 }
 
-async function otherPhases(bench: Bench, admitted: readonly Admitted[]): Promise<Omit<Findings, 'results'>> {
+async function otherPhases(
+  bench: Bench,
+  admitted: readonly Admitted[],
+): Promise<Omit<Findings, 'results' | 'idleMb'>> {
   const find = (wanted: string): Admitted | undefined => admitted.find(({ name }) => name === wanted);
   const [direct, first] = [find('direct'), find('first')];
   if (first === undefined) return { latency: [], crowdMb: null };

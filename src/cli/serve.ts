@@ -6,7 +6,7 @@ import type { Logger } from '../telemetry/logger.ts';
 import { type Args, settingsOf, upstreamWord } from './args.ts';
 import type { Command } from './commands.ts';
 import { configFile } from './config-file.ts';
-import { giveBackMemory } from './give-back.ts';
+import { giveBackWhenIdle } from './give-back.ts';
 import { nodeWarning } from './node-line.ts';
 import { requireStore } from './require-store.ts';
 import type { Io } from './run.ts';
@@ -95,7 +95,7 @@ async function untilSignal(
   try {
     const running: Running = await start({ ...options, signal: stop.signal });
     isServing = true;
-    giveBackMemory();
+    giveBackWhenIdle();
     onServing?.(running);
     const signal = await first;
     // A person at a terminal has no load balancer that must notice first.
