@@ -388,4 +388,41 @@ export const breakages = [
     replace: '      draining = true;\n      await Promise.all(loops.map((loop) => loop.stop()));',
     test: 'test/e2e/drain.test.ts',
   },
+  {
+    rule: 'an answer in memory grows older while the machine sleeps',
+    file: 'src/store/moment.ts',
+    find: 'return Math.max(until.monotonicMs - since.monotonicMs, until.wallMs - since.wallMs);',
+    replace: 'return until.monotonicMs - since.monotonicMs;',
+    test: 'test/proxy/replay-cache.test.ts',
+  },
+  {
+    rule: 'an answer in memory is never older than its retention',
+    file: 'src/proxy/replay-cache.ts',
+    find: 'Math.min(replayLifeMs, retainForMs ?? 0)',
+    replace: 'Math.max(replayLifeMs, retainForMs ?? 0)',
+    test: 'test/proxy/replay-cache.test.ts',
+  },
+  {
+    rule: 'from memory too: only to the same request of the same kind of caller',
+    file: 'src/proxy/reserve.ts',
+    find: 'const known = kept === null ? null : decide(kept, wanted);',
+    replace:
+      'const known = kept === null ? null : decide(kept, { fingerprint: kept.fingerprint, hasCredentials: true });',
+    test: 'test/proxy/replay-cache.test.ts',
+  },
+  {
+    rule: 'who shares a look at the store shares its age',
+    file: 'src/store/postgres/reserver.ts',
+    find: 'for (const follower of item.followers) follower.resolve(seen);',
+    replace:
+      "for (const follower of item.followers)\n      follower.resolve(seen.kind === 'exists' ? { ...seen, asked: now() } : seen);",
+    test: 'test/proxy/replay-cache.test.ts',
+  },
+  {
+    rule: 'a purge outlasts what is in memory',
+    file: 'src/proxy/replay-cache.ts',
+    find: 'export const replayLifeMs = 30_000;',
+    replace: 'export const replayLifeMs = 90_000;',
+    test: 'test/proxy/replay-cache.test.ts',
+  },
 ];

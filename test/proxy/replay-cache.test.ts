@@ -1,11 +1,22 @@
 import t, { type Test } from 'tap';
 import type { StoredRecord } from '../../src/core/record.ts';
 import { ReplayCache, replayLifeMs } from '../../src/proxy/replay-cache.ts';
+import { now } from '../../src/store/moment.ts';
+import { purgeBlockSeconds } from '../../src/store/postgres/sql/operator.ts';
 import { send, steeredUpstream } from '../e2e/steered-upstream.ts';
 import { problemOf } from '../helpers/client.ts';
 import { query, testDatabase } from '../helpers/postgres.ts';
 import { sidecar } from '../helpers/sidecar.ts';
-import { answer, someFingerprint, someId } from '../store/samples.ts';
+import { postgresHarness } from '../store/postgres-harness.ts';
+import {
+  answer,
+  heldBy,
+  reservation,
+  reserved,
+  retentionMs,
+  someFingerprint,
+  someId,
+} from '../store/samples.ts';
 
 const dayMs = 86_400_000;
 
@@ -57,6 +68,23 @@ t.test('time goes on while the machine sleeps', async (t) => {
   cache.keep(id, completed({ retainForMs: 10_000 }), { ...clock });
   clock.wallMs += 10_000;
   t.equal(cache.find(id), null);
+});
+
+t.test('a purge blocks its key for twice as long as an answer stays', async (t) => {
+  t.ok(purgeBlockSeconds * 1000 >= 2 * replayLifeMs);
+});
+
+t.test('who shares a look at the store shares its age', async (t) => {
+  const { stores } = await postgresHarness(t);
+  const [store] = stores;
+  const wanted = await reserved(store);
+  await store.completeIfHeld({ ...heldBy(wanted), answer: answer(), retentionMs });
+  const before = now();
+  const again = () => store.reserve(reservation({ scope: wanted.scope, key: wanted.key }));
+  const [leader, follower] = await Promise.all([again(), again()]);
+  if (leader.kind !== 'exists' || follower.kind !== 'exists') throw new Error(leader.kind);
+  t.equal(follower.asked, leader.asked);
+  t.ok(leader.asked.monotonicMs >= before.monotonicMs);
 });
 
 t.test('only what is replayed word for word', async (t) => {

@@ -8,7 +8,7 @@ const operatorLockMs = 2_000;
  * Seconds for which a purged key runs nothing: as long as an answer may be replayed from memory by a replica that does not
  * know of the purge. Errs long: it only delays a retry.
  */
-const purgeBlockSeconds = 60;
+export const purgeBlockSeconds = 60;
 
 interface Change {
   readonly action: 'complete' | 'release' | 'purge';
