@@ -415,7 +415,7 @@ export const breakages = [
     file: 'src/store/postgres/reserver.ts',
     find: 'for (const follower of item.followers) follower.resolve(seen);',
     replace:
-      "for (const follower of item.followers)\n      follower.resolve(seen.kind === 'exists' ? { ...seen, asked: now() } : seen);",
+      "for (const follower of item.followers)\n      follower.resolve(seen.kind === 'exists' ? { ...seen, look: { ...seen.look, asked: now() } } : seen);",
     test: 'test/proxy/replay-cache.test.ts',
   },
   {

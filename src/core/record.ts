@@ -88,8 +88,6 @@ export interface StoredRecord {
   /** `retain_until` has passed by the database's clock. */
   readonly expired: boolean;
   readonly retainUntilMs: number | null;
-  /** What was left until then when the database was asked: no clock of ours is compared with its own. */
-  readonly retainForMs: number | null;
   /** Purged a moment ago: another replica may still replay the old answer, so nothing may run yet. */
   readonly blocked: boolean;
   /** Present exactly in `completed`. */

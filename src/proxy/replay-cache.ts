@@ -1,5 +1,6 @@
 import { idOf, type RecordId, type StoredAnswer, type StoredRecord } from '../core/record.ts';
 import { elapsedMs, type Moment, now } from '../store/moment.ts';
+import type { Look } from '../store/store.ts';
 
 interface Kept {
   readonly record: StoredRecord;
@@ -47,9 +48,8 @@ export class ReplayCache {
     return null;
   }
 
-  /** `asked`: just before the store was asked for it. */
-  keep(id: RecordId, record: StoredRecord, asked: Moment): void {
-    const { answer, retainForMs, state, expired } = record;
+  keep(id: RecordId, record: StoredRecord, { asked, retainForMs }: Look): void {
+    const { answer, state, expired } = record;
     if (state !== 'completed' || expired || answer === null || answer.body === null) return;
     const bytes = answer.headers.length + answer.body.length + entryBytes;
     if (bytes > this.#limitBytes) return;

@@ -65,7 +65,7 @@ async function claimAs(
         return { kind: 'refuse', code: 'store_unavailable' };
     }
     const verdict = decide(result.record, wanted);
-    if (verdict.kind === 'replay') deps.replays.keep(wanted, result.record, result.asked);
+    if (verdict.kind === 'replay') deps.replays.keep(wanted, result.record, result.look);
     if (verdict.kind !== 'take_over') return verdict;
     if (takeOvers === maxTakeOvers) return { kind: 'refuse', code: 'in_progress' };
     result = await deps.store.takeOverIfUnchanged(verdict.previous, reservation);

@@ -26,11 +26,18 @@ export interface Reservation extends RecordId {
   readonly abandoned: () => boolean;
 }
 
+/** A look at a record, perhaps for somebody else who wanted the same key. */
+export interface Look {
+  /** Just before the store was asked. */
+  readonly asked: Moment;
+  /** What was left of its retention, at least: no clock of ours is compared with the database's. null: it is not settled. */
+  readonly retainForMs: number | null;
+}
+
 export type ReserveResult =
   /** Durable and ours: this process may forward, once. */
   | { readonly kind: 'reserved'; readonly epoch: string }
-  /** `asked`: just before it was read, perhaps for somebody else who wanted the same key. */
-  | { readonly kind: 'exists'; readonly record: StoredRecord; readonly asked: Moment }
+  | { readonly kind: 'exists'; readonly record: StoredRecord; readonly look: Look }
   /** Nothing was sent to the store for this item. */
   | { readonly kind: 'abandoned' }
   /** Not confirmed within the bounded wait. A row may exist; nobody may forward it. */

@@ -22,7 +22,6 @@ function record(facts: Partial<StoredRecord>): StoredRecord {
     hadCredentials: false,
     expired: false,
     retainUntilMs: 1000,
-    retainForMs: 1000,
     blocked: false,
     answer,
     ...facts,

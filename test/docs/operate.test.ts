@@ -79,6 +79,7 @@ const commandBlocks = [
 t.test('an unknown outcome is settled by the commands as they stand there', async (t) => {
   const upstream = await testUpstream(t, (_one, res) => res.destroy());
   const { dataUrl, databaseUrl } = await sidecar(t, { upstream: upstream.url });
+  const other = await sidecar(t, { upstream: upstream.url, databaseUrl });
   const [finding = [], storing = [], releasing = [], purging = []] = commandBlocks;
   t.equal(commandBlocks.length, 4);
   const charge = (key: string) => ask(`${dataUrl}/charges`, { key, body: '{}' });
@@ -115,7 +116,8 @@ t.test('an unknown outcome is settled by the commands as they stand there', asyn
   });
   t.same(JSON.parse(replay.body.toString()), { charge: 'ch_1', status: 'paid' });
   await type(purging[0] ?? '');
-  t.equal((await charge('order-1')).status, 409);
+  t.equal((await charge('order-1')).status, 201, 'it has that in memory');
+  t.equal((await ask(`${other.dataUrl}/charges`, { key: 'order-1', body: '{}' })).status, 409);
   await lose('order-2');
   await type(releasing[0] ?? '');
   t.equal((await charge('order-2')).status, 502, 'it runs again');

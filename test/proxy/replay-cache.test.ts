@@ -29,7 +29,6 @@ function completed(changes: Partial<StoredRecord> = {}): StoredRecord {
     hadCredentials: false,
     expired: false,
     retainUntilMs: dayMs,
-    retainForMs: dayMs,
     blocked: false,
     answer: answer(),
     ...changes,
@@ -44,7 +43,8 @@ function cacheAt(limitBytes: number) {
 t.test('an entry is as old as the moment before the store was asked', async (t) => {
   const { clock, cache } = cacheAt(1_000_000);
   const [id, record] = [someId(), completed()];
-  cache.keep(id, record, { monotonicMs: clock.monotonicMs - 5_000, wallMs: clock.wallMs - 5_000 });
+  const asked = { monotonicMs: clock.monotonicMs - 5_000, wallMs: clock.wallMs - 5_000 };
+  cache.keep(id, record, { asked, retainForMs: dayMs });
   clock.monotonicMs += replayLifeMs - 5_001;
   t.strictSame(cache.find(id), record);
   clock.monotonicMs += 1;
@@ -55,7 +55,7 @@ t.test('an entry is as old as the moment before the store was asked', async (t) 
 t.test('never past its retention', async (t) => {
   const { clock, cache } = cacheAt(1_000_000);
   const id = someId();
-  cache.keep(id, completed({ retainForMs: 300 }), { ...clock });
+  cache.keep(id, completed(), { asked: { ...clock }, retainForMs: 300 });
   clock.monotonicMs += 299;
   t.ok(cache.find(id));
   clock.monotonicMs += 1;
@@ -65,7 +65,7 @@ t.test('never past its retention', async (t) => {
 t.test('time goes on while the machine sleeps', async (t) => {
   const { clock, cache } = cacheAt(1_000_000);
   const id = someId();
-  cache.keep(id, completed({ retainForMs: 10_000 }), { ...clock });
+  cache.keep(id, completed(), { asked: { ...clock }, retainForMs: 10_000 });
   clock.wallMs += 10_000;
   t.equal(cache.find(id), null);
 });
@@ -83,8 +83,8 @@ t.test('who shares a look at the store shares its age', async (t) => {
   const again = () => store.reserve(reservation({ scope: wanted.scope, key: wanted.key }));
   const [leader, follower] = await Promise.all([again(), again()]);
   if (leader.kind !== 'exists' || follower.kind !== 'exists') throw new Error(leader.kind);
-  t.equal(follower.asked, leader.asked);
-  t.ok(leader.asked.monotonicMs >= before.monotonicMs);
+  t.equal(follower.look, leader.look);
+  t.ok(leader.look.asked.monotonicMs >= before.monotonicMs);
 });
 
 t.test('only what is replayed word for word', async (t) => {
@@ -97,7 +97,7 @@ t.test('only what is replayed word for word', async (t) => {
     { expired: true },
     { answer: answer({ body: null }) },
   ] as const) {
-    cache.keep(id, completed(changes), { ...clock });
+    cache.keep(id, completed(changes), { asked: { ...clock }, retainForMs: dayMs });
     t.equal(cache.find(id), null, JSON.stringify(changes));
   }
   t.equal(cache.bytes, 0);
@@ -108,15 +108,19 @@ t.test('bounded by bytes: the oldest go first, and one that is too large never c
   const large = completed({ answer: answer({ body: Buffer.alloc(20_000) }) });
   const ids = Array.from({ length: 50 }, someId);
   for (const id of ids) {
-    cache.keep(id, large, { ...clock });
+    cache.keep(id, large, { asked: { ...clock }, retainForMs: dayMs });
     t.ok(cache.bytes <= 100_000);
   }
   t.equal(cache.find(ids[0] as (typeof ids)[0]), null);
   t.strictSame(cache.find(ids[49] as (typeof ids)[0]), large);
   const before = cache.bytes;
-  cache.keep(someId(), completed({ answer: answer({ body: Buffer.alloc(100_000) }) }), { ...clock });
+  cache.keep(someId(), completed({ answer: answer({ body: Buffer.alloc(100_000) }) }), {
+    asked: { ...clock },
+    retainForMs: dayMs,
+  });
   t.equal(cache.bytes, before);
-  for (let i = 0; i < 10; i += 1) cache.keep(ids[49] as (typeof ids)[0], large, { ...clock });
+  for (let i = 0; i < 10; i += 1)
+    cache.keep(ids[49] as (typeof ids)[0], large, { asked: { ...clock }, retainForMs: dayMs });
   t.equal(cache.bytes, before, 'the same one again takes no more room');
 });
 
@@ -124,17 +128,18 @@ t.test('an answer cut from a larger block does not keep that', async (t) => {
   const { clock, cache } = cacheAt(1_000_000);
   const id = someId();
   const body = Buffer.alloc(65_536).subarray(100, 110);
-  cache.keep(id, completed({ answer: answer({ body }) }), { ...clock });
+  cache.keep(id, completed({ answer: answer({ body }) }), { asked: { ...clock }, retainForMs: dayMs });
   const kept = cache.find(id)?.answer?.body;
   t.ok((kept?.buffer.byteLength ?? 0) < 1_000);
 });
 
 t.test('what is long over goes when something new comes', async (t) => {
   const { clock, cache } = cacheAt(1_000_000);
-  for (let i = 0; i < 10; i += 1) cache.keep(someId(), completed(), { ...clock });
+  for (let i = 0; i < 10; i += 1)
+    cache.keep(someId(), completed(), { asked: { ...clock }, retainForMs: dayMs });
   const full = cache.bytes;
   clock.monotonicMs += replayLifeMs;
-  cache.keep(someId(), completed(), { ...clock });
+  cache.keep(someId(), completed(), { asked: { ...clock }, retainForMs: dayMs });
   t.equal(cache.bytes, full / 10);
 });
 

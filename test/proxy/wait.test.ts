@@ -166,7 +166,6 @@ t.test(
       hadCredentials: false,
       expired: false,
       retainUntilMs: null,
-      retainForMs: null,
       blocked: false,
       answer: null,
     };
@@ -207,7 +206,6 @@ t.test('one whose wait is over takes nobody with it when its client leaves', asy
     hadCredentials: false,
     expired: false,
     retainUntilMs: null,
-    retainForMs: null,
     blocked: false,
     answer: null,
   };

@@ -93,7 +93,7 @@ export class PostgresOperator implements OperatorStore {
 
   async answerAt(id: RecordId): Promise<StoredAnswer | null> {
     const found = await available(readRecords(this.#pool, [id], this.#timeouts.loopMs));
-    return found.get(idOf(id))?.answer ?? null;
+    return found.get(idOf(id))?.record.answer ?? null;
   }
 
   async identity(): Promise<string | null> {

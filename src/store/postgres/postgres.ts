@@ -157,7 +157,7 @@ export class PostgresStore implements Store {
 
   async read(ids: readonly RecordId[]): Promise<readonly (StoredRecord | null)[]> {
     const found = await available(readRecords(this.#front, ids, this.#timeouts.loopMs));
-    return ids.map((id) => found.get(idOf(id)) ?? null);
+    return ids.map((id) => found.get(idOf(id))?.record ?? null);
   }
 
   async openLease(instance: string, forMs: number): Promise<void> {

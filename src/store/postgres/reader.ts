@@ -1,7 +1,7 @@
-import { idOf, type RecordId, type StoredRecord } from '../../core/record.ts';
+import { idOf, type RecordId } from '../../core/record.ts';
 import { byteaArray, textArray } from './binary-array.ts';
 import type { Pool } from './pool.ts';
-import { parseRead } from './rows.ts';
+import { type Found, parseRead } from './rows.ts';
 import { read, readWhole } from './sql/read.ts';
 import { withBytes } from './timeouts.ts';
 
@@ -10,9 +10,9 @@ export async function readRecords(
   pool: Pool,
   ids: readonly RecordId[],
   timeoutMs: number,
-): Promise<Map<string, StoredRecord>> {
+): Promise<Map<string, Found>> {
   const values = [byteaArray(ids.map((id) => id.scope)), textArray(ids.map((id) => id.key))];
-  const found = new Map<string, StoredRecord>();
+  const found = new Map<string, Found>();
   for (const row of await pool.query(read, values, timeoutMs)) {
     const parsed = parseRead(row);
     const { leftBehindBytes } = parsed;
@@ -20,9 +20,9 @@ export async function readRecords(
       const longerMs = withBytes(timeoutMs, leftBehindBytes);
       const [whole] = await pool.query(readWhole, [parsed.scope, parsed.key], longerMs);
       // Gone since: then there is none.
-      if (whole !== undefined) found.set(idOf(parsed), parseRead(whole).record);
+      if (whole !== undefined) found.set(idOf(parsed), parseRead(whole));
     } else {
-      found.set(idOf(parsed), parsed.record);
+      found.set(idOf(parsed), parsed);
     }
   }
   return found;

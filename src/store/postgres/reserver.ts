@@ -211,7 +211,7 @@ export class Reserver {
     const asked = now();
     const found = await readRecords(this.#pool, reservations, this.#timeouts.reserveMs);
     const mine = reservations.filter((reservation) => {
-      const record = found.get(idOf(reservation));
+      const record = found.get(idOf(reservation))?.record;
       return record?.attempt === reservation.attempt && record.state === 'in_progress';
     });
     const epochs = new Map<string, string>();
@@ -227,8 +227,10 @@ export class Reserver {
     return reservations.map((reservation) => {
       const epoch = epochs.get(reservation.attempt);
       if (epoch !== undefined) return { kind: 'reserved', epoch };
-      const record = found.get(idOf(reservation));
-      return record === undefined ? null : { kind: 'exists', record, asked };
+      const one = found.get(idOf(reservation));
+      if (one === undefined) return null;
+      const { record, retainForMs } = one;
+      return { kind: 'exists', record, look: { asked, retainForMs } };
     });
   }
 
@@ -248,7 +250,11 @@ export class Reserver {
     }
     const seen: ReserveResult =
       result.kind === 'reserved'
-        ? { kind: 'exists', record: recordOf(item.reservation, result.epoch), asked: now() }
+        ? {
+            kind: 'exists',
+            record: recordOf(item.reservation, result.epoch),
+            look: { asked: now(), retainForMs: null },
+          }
         : result;
     for (const follower of item.followers) follower.resolve(seen);
   }

@@ -29,8 +29,13 @@ export function compareIds(a: RecordId, b: RecordId): number {
   return a.scope.compare(b.scope) || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
 }
 
-export interface ReadRecord extends RecordId {
+/** `retainForMs`: what was left of its retention. */
+export interface Found {
   readonly record: StoredRecord;
+  readonly retainForMs: number | null;
+}
+
+export interface ReadRecord extends RecordId, Found {
   /** Length of a body that is there but was too large to come along. */
   readonly leftBehindBytes: number | null;
 }
@@ -63,11 +68,10 @@ export function parseRead(row: readonly unknown[]): ReadRecord {
     hadCredentials,
     expired,
     retainUntilMs,
-    retainForMs,
     blocked,
     answer,
   };
-  return { scope, key, record, leftBehindBytes: body === null ? bodyBytes : null };
+  return { scope, key, record, retainForMs, leftBehindBytes: body === null ? bodyBytes : null };
 }
 
 /** A reservation that just became a record, for callers that asked for the same key at the same moment. */
@@ -80,7 +84,6 @@ export function recordOf(reservation: Reservation, epoch: string): StoredRecord 
     hadCredentials: reservation.hadCredentials,
     expired: false,
     retainUntilMs: null,
-    retainForMs: null,
     blocked: false,
     answer: null,
   };

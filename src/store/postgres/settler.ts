@@ -4,7 +4,7 @@ import { Batcher } from './batch.ts';
 import { boolArray, byteaArray, float8Array, textArray } from './binary-array.ts';
 import type { Pool } from './pool.ts';
 import { readRecords } from './reader.ts';
-import { compareIds } from './rows.ts';
+import { compareIds, type Found } from './rows.ts';
 import { confirm } from './sql/reserve.ts';
 import { settle } from './sql/settle.ts';
 import type { StatementError } from './statement-error.ts';
@@ -134,7 +134,7 @@ export class Settler {
     const written: Item[] = [];
     const toSend: Item[] = [];
     for (const item of items) {
-      const record = found.get(idOf(item.settlement)) ?? null;
+      const record = found.get(idOf(item.settlement))?.record ?? null;
       if (record !== null && isDone(record, item.settlement)) written.push(item);
       else if (record !== null && maySettle(record, item.settlement)) toSend.push(item);
       else this.#finish(item, { kind: 'refused', record });
@@ -144,7 +144,7 @@ export class Settler {
   }
 
   /** Visible is not yet durable: only an acknowledged write to the row is. */
-  async #confirm(items: readonly Item[], found: Map<string, StoredRecord>): Promise<void> {
+  async #confirm(items: readonly Item[], found: Map<string, Found>): Promise<void> {
     const all = items.map((item) => item.settlement);
     const values = [
       byteaArray(all.map((one) => one.scope)),
@@ -159,7 +159,7 @@ export class Settler {
       if (retainUntilMs === undefined) this.#again(item);
       else if (item.settlement.to === item.wanted) this.#finish(item, { kind: 'settled', retainUntilMs });
       // Asked for an answer to be kept, and none is: the caller must not pass it on as if it were.
-      else this.#finish(item, { kind: 'refused', record: found.get(idOf(item.settlement)) ?? null });
+      else this.#finish(item, { kind: 'refused', record: found.get(idOf(item.settlement))?.record ?? null });
     }
   }
 
