@@ -43,7 +43,11 @@ export async function startWorkers({ config, policies, log, signal }: StartOptio
     state = 'serving';
     const drain = async (hurry: boolean): Promise<void> => {
       state = 'draining';
-      await workers.stop(hurry ? 'SIGINT' : 'SIGTERM').finally(() => ops.close());
+      try {
+        await workers.stop(hurry ? 'SIGINT' : 'SIGTERM');
+      } finally {
+        await ops.close();
+      }
     };
     let drained: Promise<void> | null = null;
     signal?.removeEventListener('abort', onAbort);
