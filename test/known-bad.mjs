@@ -110,7 +110,7 @@ export const knownBad = [
     file: 'src/store/postgres/reserver.ts',
     find: 'if (mine.length > 0) {',
     replace:
-      'for (const one of mine) epochs.set(one.attempt, (found.get(idOf(one)) as StoredRecord).epoch);\n    if (mine.length < 0) {',
+      'for (const one of mine) epochs.set(one.attempt, found.get(idOf(one))?.record.epoch as string);\n    if (mine.length < 0) {',
     test: 'test/store/unconfirmed-reserve.test.ts',
     alsoBy: [{ test: simulation }],
   },
