@@ -46,8 +46,8 @@ export const breakages = [
   {
     rule: 'an attempt that the store never settled is no orphan',
     file: 'src/proxy/complete.ts',
-    find: "if (result.kind === 'unconfirmed') attempts.leaveUnsettled(attempt);\n  else attempts.close(attempt);",
-    replace: 'attempts.close(attempt);',
+    find: 'else attempts.leaveUnsettled(attempt);',
+    replace: 'else attempts.close(attempt);',
     test: 'test/proxy/complete.test.ts',
   },
   {
