@@ -17,7 +17,7 @@ import { warmUp } from './warm-up.ts';
 
 const usage = `usage: npm run bench:soak -- [options]
 
-  --minutes N      of load (10); the second half is judged
+  --minutes N      of load, at least 4 (10); the second half is judged
   --connections N  keep-alive connections, one request at a time on each (64)`;
 
 /** MB by which the last minute may stand above the first one of the second half. */
@@ -91,7 +91,9 @@ function tableOf(minutes: readonly Minute[]): string {
 await onStage(usage, async (args, stage) => {
   const { values } = parse(args);
   if (values.help) return 'help';
-  return await run(count('minutes', values.minutes, 10), count('connections', values.connections, 64), stage);
+  const minutes = count('minutes', values.minutes, 10);
+  if (minutes < 4) throw new UsageError('--minutes: in less than 4 nothing can be seen to grow');
+  return await run(minutes, count('connections', values.connections, 64), stage);
 });
 
 function parse(args: readonly string[]) {
