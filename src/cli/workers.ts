@@ -110,11 +110,20 @@ class Workers {
     }
   }
 
-  /** Ready while anyone is: a connection goes to whoever is there. */
+  /** Ready while anyone is: a connection goes to whoever is there. One that hangs must not hold up the probe. */
   async notReady(): Promise<string | null> {
-    const faults = await this.askAll('readiness');
-    if (faults.includes(null)) return null;
-    return faults[0] ?? 'no worker answers';
+    const asked = [...this.#serving].map((worker) => worker.ask('readiness'));
+    const mustBeReady = async (answer: Promise<string | null | undefined>): Promise<null> => {
+      const fault = await answer;
+      if (fault !== null) throw new Error(fault ?? 'no worker answers');
+      return fault;
+    };
+    try {
+      return await Promise.any(asked.map(mustBeReady));
+    } catch (error) {
+      const [first] = (error as AggregateError).errors as Error[];
+      return first?.message ?? 'no worker serves';
+    }
   }
 
   async askAll<About extends keyof Answers>(about: About): Promise<Answers[About][]> {
