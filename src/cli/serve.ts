@@ -6,7 +6,7 @@ import type { Logger } from '../telemetry/logger.ts';
 import { type Args, settingsOf, upstreamWord } from './args.ts';
 import type { Command } from './commands.ts';
 import { configFile } from './config-file.ts';
-import { giveBackWhenIdle } from './give-back.ts';
+import { collectAlone, giveBackWhenIdle } from './garbage.ts';
 import { nodeWarning } from './node-line.ts';
 import { requireStore } from './require-store.ts';
 import type { Io } from './run.ts';
@@ -44,6 +44,7 @@ export async function serveUntilSignal(
   what: Serving,
   onServing?: (running: Running) => void,
 ): Promise<number> {
+  collectAlone();
   const { createLogger, sharedOutput } = await import('../telemetry/logger.ts');
   const { consoleLines } = await import('../telemetry/console-lines.ts');
   const { level } = what.config.log;

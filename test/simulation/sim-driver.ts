@@ -1,5 +1,5 @@
 import { takeCensus } from '../../src/store/postgres/sql/census.ts';
-import { type Look, lookAtServer, ping } from '../../src/store/postgres/sql/connection.ts';
+import { keepPlans, type Look, lookAtServer, ping } from '../../src/store/postgres/sql/connection.ts';
 import * as lateAnswer from '../../src/store/postgres/sql/late-answer.ts';
 import * as lease from '../../src/store/postgres/sql/lease.ts';
 import * as loops from '../../src/store/postgres/sql/loops.ts';
@@ -9,8 +9,8 @@ import * as settle from '../../src/store/postgres/sql/settle.ts';
 import type { Statement } from '../../src/store/postgres/sql/statement.ts';
 import type { SimRows } from './sim-server.ts';
 
-/** What a new connection is told: durable, writable, many records, no pooler. */
-const look: Look = ['on', 'on', false, 1_000_000, 0];
+/** What a new connection is told: durable, writable, no pooler. */
+const look: Look = ['on', 'on', false, 0];
 
 /** What stands between a sidecar and the server. */
 export interface Wire {
@@ -83,7 +83,9 @@ class SimClient {
 
   off(): void {}
 
-  async query({ text, values }: { text: string; values: unknown[] }): Promise<{ rows: SimRows }> {
+  async query(asked: string | { text: string; values: unknown[] }): Promise<{ rows: SimRows }> {
+    if (asked === keepPlans) return { rows: [] };
+    const { text, values } = asked as { text: string; values: unknown[] };
     if (text === lookAtServer) return { rows: [look] };
     const label = labels.get(text) as string;
     return { rows: await this.#wire.send({ label, values, isAwaited: () => !this.#isReleased }) };

@@ -16,6 +16,7 @@ t.test(
     const { hostname, port } = new URL(url);
     const proxy = await tcpProxy(t, { host: hostname, port: Number(port || 5432) });
     const pool = new Pool({
+      plans: 'kept',
       url: proxy.through(url),
       size: 1,
       name: 'test',

@@ -1,7 +1,6 @@
 /**
- * Group commit: while a slot's statement is in flight the next batch fills, and it leaves as soon as a slot is free.
- * When idle it leaves at the end of the current turn of the event loop, so requests that arrived together go together
- * and a lone one waits for nothing.
+ * Group commit: while a slot's statement is in flight the next batch fills, and it leaves as soon as a slot is free, always at
+ * the end of the current turn of the event loop: requests that arrived together go together, and a lone one waits for nothing.
  */
 export interface BatchOptions<Item> {
   /** Must never reject: each item is told its own result. */
@@ -36,7 +35,11 @@ export class Batcher<Item> {
 
   push(item: Item): void {
     this.#waiting.push(item);
-    if (this.#scheduled || this.#running >= this.#options.slots) return;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#waiting.length === 0 || this.#running >= this.#options.slots) return;
     this.#scheduled = true;
     setImmediate(this.#leave);
   }
@@ -53,7 +56,7 @@ export class Batcher<Item> {
   readonly #done = (): void => {
     this.#running -= 1;
     if (this.#running === 0) this.#busyMs += performance.now() - this.#busySinceMs;
-    this.#leave();
+    this.#schedule();
   };
 
   #take(): readonly Item[] {

@@ -58,7 +58,7 @@ export class PostgresOperator implements OperatorStore {
   constructor({ url, durability, timeouts }: OperatorOptions) {
     this.#timeouts = { ...defaultTimeouts, ...timeouts };
     const { connectMs } = this.#timeouts;
-    this.#pool = new Pool({ url, durability, connectMs, name: 'oncegate keys', size: 1 });
+    this.#pool = new Pool({ url, durability, connectMs, name: 'oncegate keys', size: 1, plans: 'made_anew' });
   }
 
   async list({ states, olderThanMs, tenant, path, limit }: Listing): Promise<readonly RecordView[]> {

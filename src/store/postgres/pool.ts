@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { asError, OncegateError } from '../../errors.ts';
 import { failpoint } from '../../failpoint.ts';
-import { type Look, lookAtServer } from './sql/connection.ts';
+import { keepPlans, type Look, lookAtServer } from './sql/connection.ts';
 import type { Statement } from './sql/statement.ts';
 import { classify, StatementError } from './statement-error.ts';
 
@@ -13,16 +13,12 @@ export interface PoolOptions {
   /** `strict` refuses a server that may lose an acknowledged commit. */
   readonly durability: 'strict' | 'relaxed';
   readonly connectMs: number;
+  /**
+   * Whether the server keeps the plans of its statements: planning costs as much as running them. Not for statements whose best
+   * plan depends on what the table holds just now.
+   */
+  readonly plans: 'kept' | 'made_anew';
 }
-
-/**
- * A plan that the server keeps was made for the table as it was. On a small one that is a scan of all of it, and the
- * plan stays while the table grows, until the next autoanalyze: 27 ms instead of 0.7 for a batch at 100,000 rows. So
- * while the table is small the statements that look for rows are planned each time, at 0.15 to 0.3 ms, and such a
- * connection is replaced after a while, to look again. From about 2,000 rows every plan goes by the index.
- */
-const smallTableRows = 10_000;
-const smallTableStatements = 500;
 
 export type Rows = readonly (readonly unknown[])[];
 
@@ -32,8 +28,6 @@ export class Pool {
   readonly #pool: pg.Pool;
   /** Connections whose server was looked at. */
   readonly #known = new WeakSet<pg.PoolClient>();
-  /** Connections made while the table was small, and how many statements each has run. */
-  readonly #early = new WeakMap<pg.PoolClient, number>();
   /**
    * Connections to a pooler: the process that greeted us is not the one that answers. In transaction mode the next statement
    * may meet another server process, which knows no statement by our names.
@@ -100,7 +94,7 @@ export class Pool {
 
   async #run(
     client: pg.PoolClient,
-    { name, text, label, looksUp }: Statement,
+    { name, text, label }: Statement,
     values: unknown[],
     timeoutMs: number,
   ): Promise<Rows> {
@@ -110,17 +104,18 @@ export class Pool {
       if (notice.code === '01000') doubt = new Error(notice.message ?? 'warning 01000');
     };
     client.on('notice', onNotice);
-    const query = { text, values, rowMode: 'array' as const };
-    const early = this.#early.get(client);
+    const isPlannedAnew = this.#options.plans === 'made_anew' || this.#pooled.has(client);
     let done = true;
     try {
-      const isPlannedAnew = this.#pooled.has(client) || (early !== undefined && looksUp);
-      const work = client.query(isPlannedAnew ? query : { ...query, name });
+      const query = isPlannedAnew
+        ? { text, values, rowMode: 'array' as const }
+        : { name, text, values, rowMode: 'array' as const };
+      const work = client.query(query);
       failpoint('statement_sent', label);
       const result = await this.#bounded(work, timeoutMs);
       failpoint('statement_answered', label);
       if (doubt !== null) throw new StatementError('unconfirmed', label, doubt);
-      done = this.#isWorn(client, early);
+      done = false;
       return result.rows;
     } catch (error) {
       const failure = error instanceof StatementError ? error : classify(label, asError(error));
@@ -131,12 +126,6 @@ export class Pool {
       // A connection whose statement is not known to be over must never carry another.
       client.release(done);
     }
-  }
-
-  #isWorn(client: pg.PoolClient, statements: number | undefined): boolean {
-    if (statements === undefined) return false;
-    this.#early.set(client, statements + 1);
-    return statements >= smallTableStatements;
   }
 
   async #bounded<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
@@ -160,7 +149,7 @@ export class Pool {
   async #verify(client: pg.PoolClient): Promise<void> {
     const { connectMs, durability } = this.#options;
     const result = await this.#bounded(client.query({ text: lookAtServer, rowMode: 'array' }), connectMs);
-    const [synchronousCommit, fsync, readOnly, records, backend] = result.rows[0] as unknown as Look;
+    const [synchronousCommit, fsync, readOnly, backend] = result.rows[0] as unknown as Look;
     if (readOnly) throw new Error('the server is read-only or recovering');
     if (durability === 'strict' && (synchronousCommit === 'off' || fsync === 'off')) {
       throw new OncegateError(
@@ -169,7 +158,7 @@ export class Pool {
           'turn them on, or accept the loss with store.durability: relaxed',
       );
     }
-    if (records === null || records < smallTableRows) this.#early.set(client, 0);
     if (backend !== (client as unknown as { processID: number }).processID) this.#pooled.add(client);
+    else if (this.#options.plans === 'kept') await this.#bounded(client.query(keepPlans), connectMs);
   }
 }

@@ -83,11 +83,13 @@ export class PostgresStore implements Store {
     this.#timeouts = { ...defaultTimeouts, ...timeouts };
     const { connectMs } = this.#timeouts;
     const frontConnections = Math.max(1, poolSize - settleConnections - leaseConnections - loopConnections);
-    const pool = (name: string, size: number) => new Pool({ url, durability, connectMs, name, size });
-    this.#front = pool('oncegate reserve', frontConnections);
-    this.#settling = pool('oncegate settle', settleConnections);
-    this.#leases = pool('oncegate lease', leaseConnections);
-    this.#loops = pool('oncegate loops', loopConnections);
+    const pool = (name: string, size: number, plans: 'kept' | 'made_anew') =>
+      new Pool({ url, durability, connectMs, name, size, plans });
+    this.#front = pool('oncegate reserve', frontConnections, 'kept');
+    this.#settling = pool('oncegate settle', settleConnections, 'kept');
+    this.#leases = pool('oncegate lease', leaseConnections, 'kept');
+    // What a pass looks for may be nothing or half of the table.
+    this.#loops = pool('oncegate loops', loopConnections, 'made_anew');
     this.#reserver = new Reserver(this.#front, reserveSlots, this.#timeouts);
     this.#marker = new Marker(this.#front, reserveSlots, this.#timeouts.reserveMs);
     this.#settler = new Settler(this.#settling, settleSlots, this.#timeouts);

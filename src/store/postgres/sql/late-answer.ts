@@ -6,7 +6,6 @@ export const keepLateAnswer = statement(
   `INSERT INTO oncegate.late_answer (scope, key, attempt, request_id, outcome, status, headers, body)
 VALUES ($1, $2, $3::uuid, $4, $5, $6, $7, $8)
 ON CONFLICT (scope, key, attempt) DO NOTHING`,
-  false,
 );
 
 /** A month, as long as an unknown outcome may wait for somebody. Not clock_timestamp(), which is no index condition. */

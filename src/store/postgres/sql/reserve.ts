@@ -28,7 +28,6 @@ CROSS JOIN unnest(
 )
 ON CONFLICT (scope, key) DO NOTHING
 RETURNING attempt, epoch`,
-  false,
 );
 
 /**

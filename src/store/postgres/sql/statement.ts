@@ -7,13 +7,11 @@ export interface Statement {
   readonly text: string;
   /** What it does, in one word: for metrics and messages. */
   readonly label: string;
-  /** Looks for rows: then the best plan depends on the size of the table. See pool.ts. */
-  readonly looksUp: boolean;
 }
 
-export function statement(label: string, text: string, looksUp = true): Statement {
+export function statement(label: string, text: string): Statement {
   const name = `oncegate_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
-  return { name, text, label, looksUp };
+  return { name, text, label };
 }
 
 /** The states from which `actor` may move a record to `to`, as an SQL list: the guard is the table of legal moves. */

@@ -7,6 +7,14 @@ const lookMs = 15_000;
 const idleShare = 0.02;
 
 /**
+ * V8 gathers short-lived objects with as many threads as there are processors. What a request leaves is too little for that: they
+ * spend more on waiting for each other than on the work, and in a container with half a processor there is nothing to share out.
+ */
+export function collectAlone(): void {
+  setFlagsFromString('--no-parallel-scavenge');
+}
+
+/**
  * V8 collects what a start or a burst left behind only when it next needs room, which in an idle sidecar is never: 16 of 93 MB.
  * So a process that has become idle collects once, which takes some 30 ms.
  */
