@@ -233,7 +233,7 @@ export const breakages = [
   {
     rule: 'undici never sends a request twice',
     file: 'src/upstream/call.ts',
-    find: /    if \(this\.#controller !== null\)\n\s+throw new UpstreamFault\('started_twice'[^;]*;\n/,
+    find: /    if \(this\.#abort !== null\)\n\s+throw new UpstreamFault\('started_twice'[^;]*;\n/,
     replace: '',
     test: 'test/upstream/client.test.ts',
   },

@@ -22,14 +22,16 @@ export interface CallOwner {
 export type CallOptions = Dispatcher.DispatchOptions & { servername?: string };
 
 /**
- * One dispatch: undici's handler and the caller's handle in one object. What was read in undici 7.30.2 and is leaned on:
+ * One dispatch: undici's handler and the caller's handle in one object. It is a handler of the older kind: round the newer one
+ * undici 7 wraps an older one, and makes an object of all header fields that nobody looks at. `onConnect` is its request-start.
+ * What was read in undici 7.30.2 and is leaned on:
  * - writeH1 calls request-start before its first write, and writes nothing once the request counts as aborted. An error
- *   thrown in request-start does that and keeps the connection; `controller.abort()` would destroy a healthy one for each
- *   request that timed out in the queue.
+ *   thrown in request-start does that and keeps the connection; `abort()` would destroy a healthy one for each request
+ *   that timed out in the queue.
  * - The queue has no removal: a call that ended while queued still reaches request-start later, and is refused there.
  * - A running request is put back and written a second time when its socket closes with UND_ERR_INFO. undici itself
  *   closes so only while nothing runs, or after it failed the request; request-start refuses a second start all the same.
- * - An error may come before request-start (refused, TLS, bad header), and without any controller.
+ * - An error may come before request-start (refused, TLS, bad header).
  */
 export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
   /** Where the owner keeps it. */
@@ -39,7 +41,8 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
   readonly #sink: AnswerSink;
   readonly #options: CallOptions;
   #timer: NodeJS.Timeout | undefined;
-  #controller: Dispatcher.DispatchController | null = null;
+  /** Given at request-start: null as long as nothing was sent. */
+  #abort: ((reason: Error) => void) | null = null;
   #socket: HoldableSocket | null = null;
   #head: AnswerHead | null = null;
   #status: number | null = null;
@@ -79,32 +82,35 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
 
   abort(reason: Error): void {
     if (this.#ending !== null) return;
-    // Synchronously runs onResponseError; not at all where undici thinks the request is over.
-    this.#controller?.abort(reason);
+    // Synchronously runs onError; not at all where undici thinks the request is over.
+    this.#abort?.(reason);
     this.#fail(reason);
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    if (this.#controller !== null)
+  onConnect(abort: (reason?: Error) => void): void {
+    if (this.#abort !== null)
       throw new UpstreamFault('started_twice', 'undici tried to send the request again');
     if (this.#ending !== null) throw new UpstreamFault('start_refused', 'the call ended while it was queued');
     const mayStart = this.#request.mayStart();
     // mayStart is the caller's code: it may have aborted this very call.
     if (!mayStart || this.#ending !== null)
       throw new UpstreamFault('start_refused', 'the attempt may no longer start');
-    this.#controller = controller;
+    this.#abort = abort;
     failpoint('request_start');
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
-    if (this.#ending !== null) return;
+  /** Always true, here and in `onData`: undici is never asked to pause. */
+  onHeaders(status: number, raw: Buffer[]): boolean {
     // 102, 103: the final answer follows. 100 never comes here: undici takes it for a fault unless it was asked for.
-    if (status > 101 && status < 200) return;
+    if (this.#ending === null && (status < 102 || status > 199)) this.#takeHead(status, raw);
+    return true;
+  }
+
+  #takeHead(status: number, raw: readonly Buffer[]): void {
     failpoint('response_head');
     this.#status = status;
     if (status < 200 || status > 599)
       return this.abort(new UpstreamFault('status_invalid', `upstream answered status ${status}`));
-    const raw = controller.rawHeaders as Buffer[];
     if (raw.length > 2 * maxHeaderFields)
       return this.abort(new UpstreamFault('head_too_large', 'too many header fields'));
     this.#socket = socketBeingRead();
@@ -118,8 +124,12 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
     if (isBodiless(status)) this.#finish(answered(this.#head));
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#ending !== null) return;
+  onData(chunk: Buffer): boolean {
+    if (this.#ending === null) this.#takeData(chunk);
+    return true;
+  }
+
+  #takeData(chunk: Buffer): void {
     failpoint('response_data');
     try {
       // The end may come in this same chunk, and lets go again.
@@ -129,7 +139,7 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
     }
   }
 
-  onResponseEnd(): void {
+  onComplete(): void {
     const head = this.#head;
     if (head === null) return this.#fail(new UpstreamFault('answer_cut', 'the answer ended without a head'));
     // undici takes a reset for the end of a body without length; here bytes of it were still waiting to be read.
@@ -141,17 +151,12 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
     this.#finish(answered(head));
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+  onError(error: Error): void {
     this.#fail(asError(error));
   }
 
   /** Only CONNECT gets here, which nobody guards; without this its end would be the timer's. */
-  onRequestUpgrade(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    _headers: unknown,
-    socket: Duplex,
-  ): void {
+  onUpgrade(status: number, _headers: unknown, socket: Duplex): void {
     socket.destroy();
     this.#status = status;
     this.#fail(new UpstreamFault('status_invalid', 'upstream switched protocols'));
@@ -163,7 +168,7 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
   }
 
   #fail(error: Error): void {
-    this.#finish(endingOfFailure(this.#controller !== null, this.#status, error));
+    this.#finish(endingOfFailure(this.#abort !== null, this.#status, error));
   }
 
   #finish(ending: Ending): void {

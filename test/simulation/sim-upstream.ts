@@ -5,7 +5,7 @@ import { drawAnswer, type PlannedAnswer } from './planned-answer.ts';
 import type { Sidecar } from './sidecar.ts';
 import { drawDelayMs, type World } from './world.ts';
 
-type Handler = Required<Dispatcher.DispatchHandler>;
+type Handler = Pick<Call, 'onConnect' | 'onHeaders' | 'onData' | 'onComplete' | 'onError'>;
 
 /** What becomes of one request on its way to the upstream and back. */
 type Course =
@@ -71,7 +71,7 @@ export class SimUpstreamClient implements CallOwner {
     const isHarmed = choices.chance(settings.upstreamTrouble) && !choices.isCalm;
     const course: Course = isHarmed ? choices.weighted(troubles) : 'answered';
     if (course === 'unreachable') {
-      const refuse = () => handler.onResponseError(undefined as never, new Error('ECONNREFUSED'));
+      const refuse = () => handler.onError(new Error('ECONNREFUSED'));
       clock.after(drawDelayMs(choices), this.#sidecar, 'upstream unreachable', refuse);
       return;
     }
@@ -99,10 +99,6 @@ class Passage {
   readonly #handler: Handler;
   readonly #attempt: string;
   #isOver = false;
-  readonly #controller = {
-    rawHeaders: [] as Buffer[],
-    abort: (reason: Error) => this.#fail(reason),
-  } as unknown as Dispatcher.DispatchController & { rawHeaders: Buffer[] };
 
   constructor(world: World, sidecar: Sidecar, request: UpstreamRequest, handler: Handler) {
     this.#world = world;
@@ -115,7 +111,7 @@ class Passage {
   start(course: Course): void {
     const { choices, ledger, saw } = this.#world;
     try {
-      this.#handler.onRequestStart(this.#controller, {});
+      this.#handler.onConnect((reason) => this.#fail(reason as Error));
     } catch (error) {
       // As undici does: nothing is written.
       saw('start refused');
@@ -139,9 +135,9 @@ class Passage {
     if (course === 'cut_before_head') return this.#fail(new Error('ECONNRESET'));
     if (this.#isOver) return;
     const { ledger } = this.#world;
-    this.#controller.rawHeaders = answer.headers.map((one) => Buffer.from(one));
+    const headers = answer.headers.map((one) => Buffer.from(one));
     ledger.head(this.#attempt, answer);
-    this.#handler.onResponseStart(this.#controller, answer.status, {});
+    this.#handler.onHeaders(answer.status, headers);
     this.#pieces(course, answer.pieces);
   }
 
@@ -150,11 +146,11 @@ class Passage {
     if (this.#isOver) return;
     if (isLast && course === 'cut_after_head') return this.#fail(new Error('ECONNRESET'));
     this.#world.ledger.data(this.#attempt, piece as string);
-    this.#handler.onResponseData(this.#controller, Buffer.from(piece as string));
+    this.#handler.onData(Buffer.from(piece as string));
     if (!isLast) return this.#later('more', () => this.#pieces(course, rest));
     this.#isOver = true;
     this.#world.ledger.whole(this.#attempt);
-    this.#handler.onResponseEnd(this.#controller, {});
+    this.#handler.onComplete();
   }
 
   #later(what: string, run: () => void): void {
@@ -167,7 +163,7 @@ class Passage {
   #fail(reason: Error): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#handler.onResponseError(this.#controller, reason);
+    this.#handler.onError(reason);
   }
 }
 
