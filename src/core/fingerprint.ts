@@ -66,6 +66,8 @@ interface Picked {
   readonly encodings: readonly string[];
 }
 
+const noConditions = parts([]);
+
 function pickHeaders(rawHeaders: readonly string[]): Picked {
   const types: string[] = [];
   const encodings: string[] = [];
@@ -80,7 +82,8 @@ function pickHeaders(rawHeaders: readonly string[]): Picked {
       conditions.push([name.toLowerCase(), value]);
     }
   }
-  return { conditions: parts(conditions.sort(byFirst).flat()), types, encodings };
+  const sorted = conditions.length === 0 ? noConditions : parts(conditions.sort(byFirst).flat());
+  return { conditions: sorted, types, encodings };
 }
 
 /** Media type, content-encoding and body: in canonical form where the body has one, otherwise its raw bytes. */

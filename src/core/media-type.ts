@@ -15,8 +15,24 @@ const parameterSyntax = new RegExp(
   'y',
 );
 
+/** Of the last requests, as they were spelled. */
+const known = new Map<string, MediaType>();
+const maxKnown = 100;
+const maxKnownValue = 64;
+
 /** RFC 9110, 8.3.1. null: not a media type. */
 export function parseMediaType(value: string): MediaType | null {
+  const before = known.get(value);
+  if (before !== undefined) return before;
+  const type = parse(value);
+  // A boundary is another one each time.
+  if (type === null || type.boundaries.length > 0 || value.length > maxKnownValue) return type;
+  if (known.size === maxKnown) known.clear();
+  known.set(value, type);
+  return type;
+}
+
+function parse(value: string): MediaType | null {
   const start = essenceSyntax.exec(value);
   if (start === null) return null;
   const essence = (start[1] as string).toLowerCase();

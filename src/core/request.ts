@@ -15,7 +15,7 @@ export interface UpstreamHeaderOptions {
   readonly host: string;
   readonly requestId: string;
   /** Lower-case name of the header that names the tenant: its twins with `_` are dropped. */
-  readonly tenantHeader?: string;
+  readonly tenantHeader: string | null;
 }
 
 /** Never taken from the client: about its own connection, framed again by undici, or set by us below. */
@@ -39,11 +39,11 @@ export function upstreamHeaders(rawHeaders: readonly string[], options: Upstream
   const headers = ['host', options.host];
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string;
-    const lower = name.toLowerCase();
-    if (isOurs(lower) || lower === renamed || named.includes(lower)) continue;
+    const { lower, isOurs, folded } = spellingOf(name);
+    if (isOurs || lower === renamed || (named.length > 0 && named.includes(lower))) continue;
     if (options.sources.includes(lower)) {
       if (forwardKey.kind !== 'keep') continue;
-    } else if (lower.includes('_') && isTwin(lower.replaceAll('_', '-'), renamed, options)) {
+    } else if (folded !== null && isTwin(folded, renamed, options)) {
       continue;
     }
     headers.push(name, rawHeaders[i + 1] as string);
@@ -66,6 +66,29 @@ export function upstreamHeaders(rawHeaders: readonly string[], options: Upstream
     options.epoch,
   );
   return headers;
+}
+
+interface Spelling {
+  readonly lower: string;
+  readonly isOurs: boolean;
+  /** How CGI-like upstreams read it; null: it has no `_`. */
+  readonly folded: string | null;
+}
+
+/** By the name as it is spelled. Most requests have the same few. */
+const spellings = new Map<string, Spelling>();
+const maxSpellings = 1_000;
+const maxKnownName = 64;
+
+function spellingOf(name: string): Spelling {
+  const known = spellings.get(name);
+  if (known !== undefined) return known;
+  const lower = name.toLowerCase();
+  const folded = lower.includes('_') ? lower.replaceAll('_', '-') : null;
+  const spelling = { lower, isOurs: isOurs(lower), folded };
+  if (spellings.size === maxSpellings) spellings.clear();
+  if (name.length <= maxKnownName) spellings.set(name, spelling);
+  return spelling;
 }
 
 function isOurs(lower: string): boolean {

@@ -45,13 +45,42 @@ const version = '\x01';
 /** No name and no value can hold it. */
 const separator = '\0';
 
+/** What becomes of a field of an answer, by its name. */
+interface Fate {
+  readonly lower: string;
+  readonly isToken: boolean;
+  readonly mayPass: boolean;
+  readonly mayReplay: boolean;
+}
+
+/** By the name as it is spelled. An upstream sends the same few in every answer. */
+const fates = new Map<string, Fate>();
+const maxFates = 1_000;
+const maxKnownName = 64;
+
+function fateOf(name: string): Fate {
+  const known = fates.get(name);
+  if (known !== undefined) return known;
+  const lower = name.toLowerCase();
+  const isOurs = lower.startsWith(ourPrefix);
+  const fate = {
+    lower,
+    isToken: token.test(name),
+    mayPass: !isOurs && !notForClients.has(lower),
+    mayReplay: !isOurs && !notForReplay.has(lower),
+  };
+  if (fates.size === maxFates) fates.clear();
+  if (name.length <= maxKnownName) fates.set(name, fate);
+  return fate;
+}
+
 export function clientHeaders(flat: readonly string[]): string[] {
   const named = connectionNames(flat);
   const kept: string[] = [];
   for (let i = 0; i < flat.length; i += 2) {
     const name = flat[i] as string;
-    const lower = name.toLowerCase();
-    if (notForClients.has(lower) || lower.startsWith(ourPrefix) || named.includes(lower)) continue;
+    const fate = fateOf(name);
+    if (!fate.mayPass || (named.length > 0 && named.includes(fate.lower))) continue;
     kept.push(name, flat[i + 1] as string);
   }
   return kept;
@@ -75,7 +104,8 @@ export function encodeStored(flat: readonly string[]): Buffer {
   for (let i = 0; i < flat.length; i += 2) {
     const name = flat[i] as string;
     const value = flat[i + 1] as string;
-    if (!mayReplay(name) || !token.test(name) || !fieldValue.test(value)) continue;
+    const { mayReplay, isToken } = fateOf(name);
+    if (!mayReplay || !isToken || !fieldValue.test(value)) continue;
     text += text === version ? name : separator + name;
     text += separator + value;
   }
@@ -96,15 +126,11 @@ export function decodeStored(stored: Buffer): string[] | null {
   for (let i = 0; i < parts.length; i += 2) {
     const name = parts[i] as string;
     const value = parts[i + 1] as string;
-    if (!token.test(name) || !fieldValue.test(value)) return null;
-    if (mayReplay(name)) flat.push(name, value);
+    const { mayReplay, isToken } = fateOf(name);
+    if (!isToken || !fieldValue.test(value)) return null;
+    if (mayReplay) flat.push(name, value);
   }
   return flat;
-}
-
-function mayReplay(name: string): boolean {
-  const lower = name.toLowerCase();
-  return !notForReplay.has(lower) && !lower.startsWith(ourPrefix);
 }
 
 /** A stored 201 may replay as 200, where clients take 201 for "made just now". No other status changes. */

@@ -21,6 +21,17 @@ export function scopeAt({ tenant, method, path }: Place, parts: readonly ScopePa
 export function scopeOf(parts: readonly (string | null)[]): Buffer {
   let text = '';
   for (const part of parts) text += part === null ? '-' : `${part.length}:${part}`;
+  const known = scopes.get(text);
+  if (known !== undefined) return known;
+  const scope = Buffer.allocUnsafeSlow(32);
   // One-shot hashing to a string is three times faster than asking for a Buffer.
-  return Buffer.from(hash('sha256', text, 'binary'), 'binary');
+  scope.write(hash('sha256', text, 'binary'), 'binary');
+  if (scopes.size === maxScopes) scopes.clear();
+  if (text.length <= maxKnownText) scopes.set(text, scope);
+  return scope;
 }
+
+/** Of the last requests: an endpoint without ids in its path has one for each tenant. Nobody writes into a scope. */
+const scopes = new Map<string, Buffer>();
+const maxScopes = 1_000;
+const maxKnownText = 256;

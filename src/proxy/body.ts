@@ -8,43 +8,74 @@ export type BodyResult =
   | { readonly kind: 'overloaded' }
   | { readonly kind: 'incomplete' };
 
+interface Memory {
+  tryHold(bytes: number): boolean;
+}
+
 /** Milliseconds from the head to the body's last byte. Only guarded requests have this limit: others are streamed. */
 const bodyTimeoutMs = 60_000;
 
-/** A fault of the connection that comes later is seen elsewhere. */
-const ignore = (): void => {};
-
 /** The whole body or nothing: a reservation is only made once every byte is there. */
-export function readBody(
-  req: IncomingMessage,
-  limitBytes: number,
-  memory: { tryHold(bytes: number): boolean },
-): Promise<BodyResult> {
+export function readBody(req: IncomingMessage, limitBytes: number, memory: Memory): Promise<BodyResult> {
   if (Number(req.headers['content-length'] ?? 0) > limitBytes) return Promise.resolve({ kind: 'too_large' });
   // Also without a byte to come: its answer will need room.
   if (!memory.tryHold(0)) return Promise.resolve({ kind: 'overloaded' });
-  return new Promise((resolve) => {
-    const pieces = new Pieces();
-    // Nothing of this may outlive the body: a listener that stayed would keep it in memory as long as the request.
-    const finish = (result: BodyResult) => {
-      clearTimeout(timer);
-      req.off('data', onData).off('end', onEnd).off('close', onCut).off('error', onCut);
-      req.on('error', ignore);
-      pieces.clear();
-      resolve(result);
-    };
-    const stop = (kind: 'too_large' | 'overloaded') => {
-      req.pause();
-      finish({ kind });
-    };
-    const onData = (chunk: Buffer) => {
-      if (pieces.bytes + chunk.length > limitBytes) stop('too_large');
-      else if (memory.tryHold(chunk.length)) pieces.add(chunk);
-      else stop('overloaded');
-    };
-    const onEnd = () => finish({ kind: 'body', body: pieces.whole() });
-    const onCut = () => finish({ kind: 'incomplete' });
-    const timer = setTimeout(onCut, bodyTimeoutMs);
-    req.on('data', onData).once('end', onEnd).once('close', onCut).once('error', onCut);
-  });
+  return new Promise((resolve) => new Reading(req, limitBytes, memory, resolve));
+}
+
+/**
+ * Listens as long as the request lives, for a fault of the connection must find a listener; but once the body is read nothing of
+ * it hangs on here, not even by way of the promise that was resolved with it.
+ */
+class Reading {
+  readonly #req: IncomingMessage;
+  readonly #limitBytes: number;
+  readonly #memory: Memory;
+  readonly #pieces = new Pieces();
+  readonly #timer: NodeJS.Timeout;
+  #resolve: ((result: BodyResult) => void) | null;
+
+  constructor(
+    req: IncomingMessage,
+    limitBytes: number,
+    memory: Memory,
+    resolve: (result: BodyResult) => void,
+  ) {
+    this.#req = req;
+    this.#limitBytes = limitBytes;
+    this.#memory = memory;
+    this.#resolve = resolve;
+    const onCut = (): void => this.#finish({ kind: 'incomplete' });
+    this.#timer = setTimeout(onCut, bodyTimeoutMs);
+    req.on('data', (chunk: Buffer) => this.#add(chunk));
+    req.on('end', () => this.#end());
+    req.on('close', onCut);
+    req.on('error', onCut);
+  }
+
+  #add(chunk: Buffer): void {
+    // Of one that was refused the rest is read and thrown away.
+    if (this.#resolve === null) return;
+    if (this.#pieces.bytes + chunk.length > this.#limitBytes) this.#stop('too_large');
+    else if (this.#memory.tryHold(chunk.length)) this.#pieces.add(chunk);
+    else this.#stop('overloaded');
+  }
+
+  #end(): void {
+    if (this.#resolve !== null) this.#finish({ kind: 'body', body: this.#pieces.whole() });
+  }
+
+  #stop(kind: 'too_large' | 'overloaded'): void {
+    this.#req.pause();
+    this.#finish({ kind });
+  }
+
+  #finish(result: BodyResult): void {
+    const resolve = this.#resolve;
+    if (resolve === null) return;
+    this.#resolve = null;
+    clearTimeout(this.#timer);
+    this.#pieces.clear();
+    resolve(result);
+  }
 }

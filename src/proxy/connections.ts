@@ -1,50 +1,63 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** The data port's connections, upgraded ones too, each with the answers that it still waits for, oldest first. */
+/** What is known of a connection. */
+interface Line {
+  /** Answers that it still waits for, oldest first. */
+  readonly unfinished: Set<ServerResponse>;
+  /** A request has come on it. */
+  isUsed: boolean;
+  /** No other may. */
+  isSealed: boolean;
+}
+
+/** On the socket itself: a look-up in a map for every request costs more than all that is done with it. */
+const line = Symbol('line');
+
+type LineSocket = Socket & { [line]?: Line };
+
+/** The data port's connections, upgraded ones too. */
 export class Connections {
-  readonly #open = new Map<Socket, Set<ServerResponse>>();
-  readonly #used = new WeakSet<Socket>();
-  readonly #sealed = new WeakSet<Socket>();
+  readonly #open = new Set<LineSocket>();
 
   constructor(server: Server) {
-    server.on('connection', (socket: Socket) => {
-      this.#open.set(socket, new Set());
+    server.on('connection', (socket: LineSocket) => {
+      socket[line] = { unfinished: new Set(), isUsed: false, isSealed: false };
+      this.#open.add(socket);
       socket.once('close', () => this.#open.delete(socket));
     });
   }
 
   /** A request has come on this connection. false: none may come any more, and the connection is cut. */
   expect(res: ServerResponse): boolean {
-    // Not `res.socket`: a request sent on the heels of another has none until that one is answered.
-    const { socket } = res.req;
-    if (this.#sealed.has(socket)) {
-      socket.destroy();
+    const known = lineOf(res);
+    if (known === undefined) return true;
+    if (known.isSealed) {
+      res.req.socket.destroy();
       return false;
     }
-    this.#used.add(socket);
-    const unfinished = this.#open.get(socket);
-    if (unfinished === undefined) return true;
-    unfinished.add(res);
-    res.once('close', () => unfinished.delete(res));
+    known.isUsed = true;
+    known.unfinished.add(res);
+    res.on('close', answered);
     return true;
   }
 
   /** This request is the last on its connection: what stands behind it cannot be trusted to be what it seems. */
   seal(res: ServerResponse): void {
     res.shouldKeepAlive = false;
-    this.#sealed.add(res.req.socket);
+    const known = lineOf(res);
+    if (known !== undefined) known.isSealed = true;
   }
 
   /** Whether bytes written now could be taken for the answer of a request that runs, or stand in the midst of one. */
-  isBusy(socket: Socket): boolean {
-    for (const res of this.#open.get(socket) ?? []) if (res.req.complete || res.headersSent) return true;
+  isBusy(socket: LineSocket): boolean {
+    for (const res of socket[line]?.unfinished ?? []) if (res.req.complete || res.headersSent) return true;
     return false;
   }
 
   /** Whether any answer is still to come, or to end, on this connection. */
-  isAnswering(socket: Socket): boolean {
-    return (this.#open.get(socket)?.size ?? 0) > 0;
+  isAnswering(socket: LineSocket): boolean {
+    return (socket[line]?.unfinished.size ?? 0) > 0;
   }
 
   /**
@@ -52,8 +65,9 @@ export class Connections {
    * those to time out. So it would for connections on which nothing came yet; Node does not count them as idle.
    */
   endAfterAnswers(): void {
-    for (const [socket, unfinished] of this.#open) {
-      if (!this.#used.has(socket)) socket.destroy();
+    for (const socket of this.#open) {
+      const { unfinished, isUsed } = socket[line] as Line;
+      if (!isUsed) socket.destroy();
       for (const res of unfinished) {
         if (!res.headersSent) res.shouldKeepAlive = false;
         else res.once('finish', () => socket.end());
@@ -63,6 +77,15 @@ export class Connections {
 
   /** Ends them all, whatever is on them; Node's own list has lost the upgraded ones. */
   cut(): void {
-    for (const socket of this.#open.keys()) socket.destroy();
+    for (const socket of this.#open) socket.destroy();
   }
+}
+
+/** Not by `res.socket`: a request sent on the heels of another has none until that one is answered. */
+function lineOf(res: ServerResponse): Line | undefined {
+  return (res.req.socket as LineSocket)[line];
+}
+
+function answered(this: ServerResponse): void {
+  lineOf(this)?.unfinished.delete(this);
 }

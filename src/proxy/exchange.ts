@@ -92,20 +92,20 @@ export class Exchange {
   /** Publishes the one event of this request. */
   done(): void {
     this.letGo();
-    const { requestId, method, policy, verdict, outcome, id, error, reserveMs, forwardMs, completeMs } = this;
-    const status = this.res.headersSent ? this.res.statusCode : 0;
-    const totalMs = performance.now() - this.#startedMs;
-    const times = { totalMs, reserveMs, forwardMs, completeMs };
+    // Spelled out: a spread costs more than all the rest.
     requestDone.publish({
-      requestId,
-      method,
-      route: policy.route,
-      status,
-      verdict,
-      outcome,
-      id,
-      error,
-      ...times,
+      requestId: this.requestId,
+      method: this.method,
+      route: this.policy.route,
+      status: this.res.headersSent ? this.res.statusCode : 0,
+      verdict: this.verdict,
+      outcome: this.outcome,
+      id: this.id,
+      error: this.error,
+      totalMs: performance.now() - this.#startedMs,
+      reserveMs: this.reserveMs,
+      forwardMs: this.forwardMs,
+      completeMs: this.completeMs,
     });
   }
 }

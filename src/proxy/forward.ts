@@ -68,7 +68,7 @@ function headersFor(deps: ProxyDeps, exchange: Exchange, what: Forwarding): stri
     forwarded: { for: req.socket.remoteAddress ?? 'unknown', proto: 'http', host: clientHost },
     host,
     requestId: exchange.requestId,
-    ...(deps.identity.tenantHeader === null ? {} : { tenantHeader: deps.identity.tenantHeader }),
+    tenantHeader: deps.identity.tenantHeader,
   });
 }
 

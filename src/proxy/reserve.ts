@@ -35,40 +35,30 @@ export async function claim(deps: ProxyDeps, exchange: Exchange, wanted: Claim):
   const known = kept === null ? null : decide(kept, wanted);
   if (known !== null && known.kind !== 'take_over') return known;
   const attempt = deps.attempts.open(instance, exchange.policy.upstream.timeoutMs + settleGraceMs);
+  const reservation = reservationOf(exchange, wanted, attempt);
   let isOurs = false;
   try {
-    const claimed = await claimAs(deps, exchange, wanted, attempt);
-    isOurs = claimed.kind === 'own';
-    return claimed;
+    let result = await deps.store.reserve(reservation);
+    for (let takeOvers = 0; ; takeOvers += 1) {
+      switch (result.kind) {
+        case 'reserved':
+          isOurs = true;
+          return { kind: 'own', attempt, epoch: result.epoch, takenOver: takeOvers > 0 };
+        case 'abandoned':
+          return { kind: 'gone' };
+        case 'unavailable':
+          exchange.error = result.cause;
+          return { kind: 'refuse', code: 'store_unavailable' };
+      }
+      const verdict = decide(result.record, wanted);
+      if (verdict.kind === 'replay') deps.replays.keep(wanted, result.record, result.look);
+      if (verdict.kind !== 'take_over') return verdict;
+      if (takeOvers === maxTakeOvers) return { kind: 'refuse', code: 'in_progress' };
+      result = await deps.store.takeOverIfUnchanged(verdict.previous, reservation);
+    }
   } finally {
     // Not ours, or not known to be: the sweeper releases whatever row it may have left behind.
     if (!isOurs) deps.attempts.close(attempt);
-  }
-}
-
-async function claimAs(
-  deps: ProxyDeps,
-  exchange: Exchange,
-  wanted: Claim,
-  attempt: Attempt,
-): Promise<Claimed> {
-  const reservation = reservationOf(exchange, wanted, attempt);
-  let result = await deps.store.reserve(reservation);
-  for (let takeOvers = 0; ; takeOvers += 1) {
-    switch (result.kind) {
-      case 'reserved':
-        return { kind: 'own', attempt, epoch: result.epoch, takenOver: takeOvers > 0 };
-      case 'abandoned':
-        return { kind: 'gone' };
-      case 'unavailable':
-        exchange.error = result.cause;
-        return { kind: 'refuse', code: 'store_unavailable' };
-    }
-    const verdict = decide(result.record, wanted);
-    if (verdict.kind === 'replay') deps.replays.keep(wanted, result.record, result.look);
-    if (verdict.kind !== 'take_over') return verdict;
-    if (takeOvers === maxTakeOvers) return { kind: 'refuse', code: 'in_progress' };
-    result = await deps.store.takeOverIfUnchanged(verdict.previous, reservation);
   }
 }
 

@@ -1,6 +1,14 @@
-import { type DestinationStream, destination, type Logger, pino } from 'pino';
+import { type DestinationStream, destination, type Logger, pino, symbols } from 'pino';
 import { hashOf, type RecordId } from '../core/record.ts';
-import { answerRefused, leaseOpened, loopDone, passDone, recordSwept, requestDone } from '../events.ts';
+import {
+  answerRefused,
+  leaseOpened,
+  loopDone,
+  passDone,
+  type RequestDone,
+  recordSwept,
+  requestDone,
+} from '../events.ts';
 
 export type { Logger };
 
@@ -40,11 +48,45 @@ function keyHash(id: RecordId | null): string | undefined {
 const rounded = (ms: number | null): number | undefined =>
   ms === null ? undefined : Math.round(ms * 100) / 100;
 
+/** As JSON; a route is a pattern of the config, so there are few. */
+const spelledRoutes = new Map<string, string>();
+
+function spelledRoute(route: string): string {
+  let spelled = spelledRoutes.get(route);
+  if (spelled === undefined) {
+    spelled = JSON.stringify(route);
+    spelledRoutes.set(route, spelled);
+  }
+  return spelled;
+}
+
+/**
+ * The line of a request without fault, as pino would spell it: at a third of the cost, for nothing in it needs escaping. Request ids
+ * are letters, digits and a few marks (proxy/server.ts), methods are Node's, the rest are our own words.
+ */
+export function requestLine(done: RequestDone): string {
+  const { outcome, id, reserveMs, forwardMs, completeMs } = done;
+  let line = `{"level":30${timestamp()},"requestId":"${done.requestId}","method":"${done.method}"`;
+  line += `,"route":${spelledRoute(done.route)},"status":${done.status},"verdict":"${done.verdict}"`;
+  if (outcome !== null) line += `,"outcome":"${outcome}"`;
+  if (id !== null) line += `,"keyHash":"${keyHash(id)}"`;
+  line += `,"ms":${rounded(done.totalMs)}`;
+  if (reserveMs !== null) line += `,"reserveMs":${rounded(reserveMs)}`;
+  if (forwardMs !== null) line += `,"forwardMs":${rounded(forwardMs)}`;
+  if (completeMs !== null) line += `,"completeMs":${rounded(completeMs)}`;
+  return `${line},"msg":"request"}\n`;
+}
+
 /** One line per request, per failed pass, per swept record. Gives back what ends it. */
 export function logEvents(log: Logger): () => void {
+  const output = (log as unknown as { readonly [symbols.streamSym]: DestinationStream })[symbols.streamSym];
   const ends = [
     requestDone.subscribe((done) => {
       const { requestId, method, route, status, verdict, outcome, error } = done;
+      if (error === null) {
+        if (log.isLevelEnabled('info')) output.write(requestLine(done));
+        return;
+      }
       const line = {
         requestId,
         method,
@@ -57,10 +99,9 @@ export function logEvents(log: Logger): () => void {
         reserveMs: rounded(done.reserveMs),
         forwardMs: rounded(done.forwardMs),
         completeMs: rounded(done.completeMs),
-        error: error?.message,
+        error: error.message,
       };
-      if (error === null) log.info(line, 'request');
-      else log.warn(line, 'request');
+      log.warn(line, 'request');
     }),
     passDone.subscribe(({ requestId, method, route, status, totalMs }) => {
       log.info(

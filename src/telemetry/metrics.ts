@@ -1,6 +1,7 @@
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { answerRefused, leaseOpened, loopDone, passDone, requestDone } from '../events.ts';
 import { censusGauges } from './census-gauges.ts';
+import { GatheredDurations, GatheredRequests } from './gathered.ts';
 
 export type MetricsJson = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
@@ -35,26 +36,29 @@ export function createMetrics(gauges: Gauges, worker: string | null): Metrics {
   collectDefaultMetrics({ register: registry });
   const counter = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
     new Counter({ name, help, labelNames, registers });
-  const histogram = (name: string, help: string) => new Histogram({ name, help, buckets, registers });
+  const durations = (name: string, help: string) =>
+    new GatheredDurations(new Histogram({ name, help, buckets, registers }));
 
-  const requests = counter(
-    'oncegate_requests_total',
-    'Guarded requests by verdict and outcome.',
-    'route',
-    'verdict',
-    'outcome',
+  const requests = new GatheredRequests(
+    counter(
+      'oncegate_requests_total',
+      'Guarded requests by verdict and outcome.',
+      'route',
+      'verdict',
+      'outcome',
+    ),
   );
   const passed = counter('oncegate_pass_through_total', 'Requests passed through.', 'route', 'class');
-  const total = histogram(
+  const total = durations(
     'oncegate_request_seconds',
     'Guarded requests, from the head to the last byte handed over.',
   );
-  const reserve = histogram(
+  const reserve = durations(
     'oncegate_reserve_seconds',
     'Reserving the key, or reading the record that has it.',
   );
-  const forward = histogram('oncegate_forward_seconds', 'The upstream, from queueing to the last byte.');
-  const complete = histogram('oncegate_complete_seconds', 'Settling the record.');
+  const forward = durations('oncegate_forward_seconds', 'The upstream, from queueing to the last byte.');
+  const complete = durations('oncegate_complete_seconds', 'Settling the record.');
   const passes = counter('oncegate_loop_passes_total', 'Passes of the loops.', 'loop', 'result');
   const handled = counter('oncegate_loop_records_total', 'Records that a loop acted on.', 'loop', 'action');
   const refused = counter(
@@ -86,16 +90,16 @@ export function createMetrics(gauges: Gauges, worker: string | null): Metrics {
   );
   gauge('oncegate_answers_unsaved', 'Settlements that wait for the store.', gauges.unsettled);
 
-  const seconds = (to: Histogram, ms: number | null) => {
-    if (ms !== null) to.observe(ms / 1000);
+  const tell = () => {
+    for (const gathered of [requests, total, reserve, forward, complete]) gathered.tell();
   };
   const ends = [
     requestDone.subscribe((done) => {
-      requests.inc({ route: done.route, verdict: done.verdict, outcome: done.outcome ?? 'none' });
-      seconds(total, done.totalMs);
-      seconds(reserve, done.reserveMs);
-      seconds(forward, done.forwardMs);
-      seconds(complete, done.completeMs);
+      requests.add(done.route, done.verdict, done.outcome ?? 'none');
+      total.add(done.totalMs);
+      reserve.add(done.reserveMs);
+      forward.add(done.forwardMs);
+      complete.add(done.completeMs);
     }),
     passDone.subscribe(({ route, status }) => passed.inc({ route, class: `${Math.floor(status / 100)}xx` })),
     loopDone.subscribe(({ loop, counts, error }) => {
@@ -111,8 +115,14 @@ export function createMetrics(gauges: Gauges, worker: string | null): Metrics {
   };
   return {
     contentType: metricsContentType,
-    text: () => registry.metrics(),
-    json: () => registry.getMetricsAsJSON(),
+    text: () => {
+      tell();
+      return registry.metrics();
+    },
+    json: () => {
+      tell();
+      return registry.getMetricsAsJSON();
+    },
     end,
   };
 }

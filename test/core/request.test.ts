@@ -15,6 +15,7 @@ const options: UpstreamHeaderOptions = {
   forwarded: { for: '192.0.2.1', proto: 'https', host: 'api.example' },
   host: 'upstream:3000',
   requestId: 'req-1',
+  tenantHeader: null,
 };
 
 const ours = [

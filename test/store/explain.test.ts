@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Client } from 'pg';
 import type { Test } from 'tap';
 import t from 'tap';
-import { keepPlans } from '../../src/store/postgres/sql/connection.ts';
 import { takeCensus } from '../../src/store/postgres/sql/census.ts';
+import { keepPlans } from '../../src/store/postgres/sql/connection.ts';
 import { countUnknown } from '../../src/store/postgres/sql/doctor.ts';
 import {
   findReapable,

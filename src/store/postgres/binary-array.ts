@@ -38,6 +38,19 @@ export function textArray(values: readonly (string | null)[]): Buffer {
   return out;
 }
 
+/** Of what is known to be ASCII, one byte a letter: half the cost. */
+export function asciiArray(values: readonly string[]): Buffer {
+  let size = headerBytes;
+  for (const value of values) size += 4 + value.length;
+  const out = allocate(size, oid.text, values.length);
+  let at = headerBytes;
+  for (const value of values) {
+    at = out.writeInt32BE(value.length, at);
+    at += out.write(value, at, 'latin1');
+  }
+  return out;
+}
+
 export function float8Array(values: readonly (number | null)[]): Buffer {
   const out = allocate(headerBytes + values.length * 12, oid.float8, values.length);
   let at = headerBytes;

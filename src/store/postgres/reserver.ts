@@ -2,7 +2,7 @@ import { idOf, type StoredRecord } from '../../core/record.ts';
 import { now } from '../moment.ts';
 import type { Reservation, ReserveResult } from '../store.ts';
 import { Batcher } from './batch.ts';
-import { boolArray, byteaArray, float8Array, textArray } from './binary-array.ts';
+import { asciiArray, boolArray, byteaArray, float8Array, textArray } from './binary-array.ts';
 import { Breaker } from './breaker.ts';
 import type { Pool, Rows } from './pool.ts';
 import { readRecords } from './reader.ts';
@@ -137,10 +137,11 @@ export class Reserver {
   /** One result per reservation, in order. Never rejects. */
   async #reserveAll(reservations: readonly Reservation[], inserts: number): Promise<ReserveResult[]> {
     try {
+      const rows = await this.#ask(reserve, insertValues(reservations));
+      const results = allReserved(reservations, rows);
+      if (results !== null) return results;
       const epochs = new Map<string, string>();
-      for (const row of await this.#ask(reserve, insertValues(reservations))) {
-        epochs.set(row[0] as string, row[1] as string);
-      }
+      for (const row of rows) epochs.set(row[0] as string, row[1] as string);
       return await this.#withEpochs(reservations, epochs);
     } catch (error) {
       return await this.#afterFailure(reservations, error as StatementError, inserts);
@@ -260,6 +261,18 @@ export class Reserver {
   }
 }
 
+/** The usual case: every key was new, and the rows come in the order of the items. null: not so. */
+function allReserved(reservations: readonly Reservation[], rows: Rows): ReserveResult[] | null {
+  if (rows.length !== reservations.length) return null;
+  const results: ReserveResult[] = [];
+  for (let i = 0; i < rows.length; i += 1) {
+    const [attempt, epoch] = rows[i] as [string, string];
+    if (attempt !== reservations[i]?.attempt) return null;
+    results.push({ kind: 'reserved', epoch });
+  }
+  return results;
+}
+
 function notAnswering(): ReserveResult {
   return { kind: 'unavailable', cause: new Error('the store has not answered lately') };
 }
@@ -271,18 +284,18 @@ function waitedTooLong(): ReserveResult {
 function insertValues(all: readonly Reservation[]): unknown[] {
   return [
     byteaArray(all.map((one) => one.scope)),
-    textArray(all.map((one) => one.key)),
-    textArray(all.map((one) => one.attempt)),
-    textArray(all.map((one) => one.instance)),
+    asciiArray(all.map((one) => one.key)),
+    asciiArray(all.map((one) => one.attempt)),
+    asciiArray(all.map((one) => one.instance)),
     boolArray(all.map((one) => one.hadCredentials)),
     byteaArray(all.map((one) => one.fingerprint.digest)),
     byteaArray(all.map((one) => one.fingerprint.raw)),
-    textArray(all.map((one) => one.fingerprint.rule)),
+    asciiArray(all.map((one) => one.fingerprint.rule)),
     float8Array(all.map((one) => one.deadlineMs)),
     textArray(all.map((one) => one.tenant)),
-    textArray(all.map((one) => one.method)),
+    asciiArray(all.map((one) => one.method)),
     textArray(all.map((one) => one.path)),
-    textArray(all.map((one) => one.requestId)),
+    asciiArray(all.map((one) => one.requestId)),
     boolArray(all.map((one) => one.marks)),
   ];
 }

@@ -1,7 +1,7 @@
 import { idOf, type State, type StoredAnswer, type StoredRecord, sourcesOf } from '../../core/record.ts';
 import type { Held, SettleResult } from '../store.ts';
 import { Batcher } from './batch.ts';
-import { boolArray, byteaArray, float8Array, textArray } from './binary-array.ts';
+import { asciiArray, boolArray, byteaArray, float8Array, textArray } from './binary-array.ts';
 import type { Pool } from './pool.ts';
 import { readRecords } from './reader.ts';
 import { compareIds, type Found } from './rows.ts';
@@ -243,9 +243,9 @@ function bytesOf({ settlement: { answer } }: Item): number {
 function settleValues(all: readonly Settlement[]): unknown[] {
   return [
     byteaArray(all.map((one) => one.scope)),
-    textArray(all.map((one) => one.key)),
-    textArray(all.map((one) => one.attempt)),
-    textArray(all.map((one) => one.to)),
+    asciiArray(all.map((one) => one.key)),
+    asciiArray(all.map((one) => one.attempt)),
+    asciiArray(all.map((one) => one.to)),
     float8Array(all.map((one) => one.status)),
     byteaArray(all.map((one) => one.answer?.headers ?? null)),
     byteaArray(all.map((one) => one.answer?.body ?? null)),

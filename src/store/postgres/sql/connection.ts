@@ -7,12 +7,7 @@ export const lookAtServer = `SELECT
   pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
   pg_backend_pid()`;
 
-export type Look = readonly [
-  synchronousCommit: string,
-  fsync: string,
-  readOnly: boolean,
-  backend: number,
-];
+export type Look = readonly [synchronousCommit: string, fsync: string, readOnly: boolean, backend: number];
 
 /**
  * For connections that are ours alone, not behind a pooler. Left to itself the server plans a settlement anew each time, for 0.2 ms:
