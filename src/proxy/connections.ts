@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 /** What is known of a connection. */
 interface Line {
   /** Answers that it still waits for, oldest first. */
-  readonly unfinished: Set<ServerResponse>;
+  readonly unfinished: ServerResponse[];
   /** A request has come on it. */
   isUsed: boolean;
   /** No other may. */
@@ -22,7 +22,7 @@ export class Connections {
 
   constructor(server: Server) {
     server.on('connection', (socket: LineSocket) => {
-      socket[line] = { unfinished: new Set(), isUsed: false, isSealed: false };
+      socket[line] = { unfinished: [], isUsed: false, isSealed: false };
       this.#open.add(socket);
       socket.once('close', () => this.#open.delete(socket));
     });
@@ -37,7 +37,7 @@ export class Connections {
       return false;
     }
     known.isUsed = true;
-    known.unfinished.add(res);
+    known.unfinished.push(res);
     res.on('close', answered);
     return true;
   }
@@ -57,7 +57,7 @@ export class Connections {
 
   /** Whether any answer is still to come, or to end, on this connection. */
   isAnswering(socket: LineSocket): boolean {
-    return (socket[line]?.unfinished.size ?? 0) > 0;
+    return (socket[line]?.unfinished.length ?? 0) > 0;
   }
 
   /**
@@ -87,5 +87,6 @@ function lineOf(res: ServerResponse): Line | undefined {
 }
 
 function answered(this: ServerResponse): void {
-  lineOf(this)?.unfinished.delete(this);
+  const { unfinished } = lineOf(this) as Line;
+  unfinished.splice(unfinished.indexOf(this), 1);
 }

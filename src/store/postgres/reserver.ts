@@ -17,9 +17,18 @@ const maxTries = 2;
 /** Callers that may wait for a decision; beyond it a reservation is refused before memory grows. */
 const maxWaiting = 20_000;
 
+/**
+ * All that the map of what is undecided holds. A map outgrows its tables all the time, and a table that was left behind keeps what
+ * stood in it alive until V8 has looked through the whole heap: were that items, with them each request that had been under way.
+ */
+interface Lead {
+  item: Item | null;
+}
+
 interface Item {
   readonly reservation: Reservation;
   readonly id: string;
+  readonly lead: Lead;
   /** By `busyMs` of the batcher: a slow process must not be taken for a slow store. */
   readonly queuedAtMs: number;
   readonly resolve: (result: ReserveResult) => void;
@@ -37,7 +46,7 @@ export class Reserver {
   readonly #batcher: Batcher<Item>;
   readonly #breaker = new Breaker();
   #followers = 0;
-  readonly #undecided = new Map<string, Item>();
+  readonly #undecided = new Map<string, Lead>();
 
   constructor(pool: Pool, slots: number, timeouts: Timeouts) {
     this.#pool = pool;
@@ -68,15 +77,17 @@ export class Reserver {
         return;
       }
       const id = idOf(reservation);
-      const leader = this.#undecided.get(id);
-      if (leader !== undefined) {
+      const leader = this.#undecided.get(id)?.item ?? null;
+      if (leader !== null) {
         leader.followers.push({ reservation, resolve });
         this.#followers += 1;
         return;
       }
       const queuedAtMs = this.#batcher.busyMs;
-      const item = { reservation, id, queuedAtMs, resolve, followers: [] };
-      this.#undecided.set(id, item);
+      const lead: Lead = { item: null };
+      const item: Item = { reservation, id, lead, queuedAtMs, resolve, followers: [] };
+      lead.item = item;
+      this.#undecided.set(id, lead);
       this.#batcher.push(item);
     });
   }
@@ -237,6 +248,7 @@ export class Reserver {
 
   #decide(item: Item, result: ReserveResult): void {
     this.#undecided.delete(item.id);
+    item.lead.item = null;
     item.resolve(result);
     if (item.followers.length === 0) return;
     this.#followers -= item.followers.length;

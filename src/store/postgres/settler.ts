@@ -32,6 +32,8 @@ interface Item {
   /** Its row was locked by somebody: in a batch it would cost its neighbours another wait. */
   alone: boolean;
   tries: number;
+  /** Where it stands among the unsettled; -1: it is settled. */
+  place: number;
 }
 
 /** Completions, releases and doubts in micro-batches, repeated until the store has answered each. */
@@ -39,7 +41,8 @@ export class Settler {
   readonly #pool: Pool;
   readonly #timeouts: Timeouts;
   readonly #batcher: Batcher<Item>;
-  readonly #unsettled = new Set<Item>();
+  /** Not a Set, for what the tables that it outgrows would do to memory: see the Lead of reserver.ts. */
+  readonly #unsettled: Item[] = [];
   readonly #whenEmpty: (() => void)[] = [];
   #closed = false;
 
@@ -56,7 +59,7 @@ export class Settler {
   }
 
   get unsettled(): number {
-    return this.#unsettled.size;
+    return this.#unsettled.length;
   }
 
   settle(settlement: Settlement): Promise<SettleResult> {
@@ -65,22 +68,30 @@ export class Settler {
         resolve({ kind: 'unconfirmed', cause: new Error('the store is closed') });
         return;
       }
-      const item = { settlement, wanted: settlement.to, resolve, doubtful: false, alone: false, tries: 0 };
-      this.#unsettled.add(item);
+      const item = {
+        settlement,
+        wanted: settlement.to,
+        resolve,
+        doubtful: false,
+        alone: false,
+        tries: 0,
+        place: this.#unsettled.length,
+      };
+      this.#unsettled.push(item);
       this.#batcher.push(item);
     });
   }
 
   /** Resolves when every settlement so far has its answer, also those between two tries. */
   async drained(): Promise<void> {
-    if (this.#unsettled.size === 0) return;
+    if (this.#unsettled.length === 0) return;
     await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
   }
 
   /** What the store has not answered by now stays for the sweeper. */
   close(): void {
     this.#closed = true;
-    for (const item of this.#unsettled) {
+    for (const item of [...this.#unsettled]) {
       this.#finish(item, { kind: 'unconfirmed', cause: new Error('the store was closed') });
     }
   }
@@ -98,7 +109,7 @@ export class Settler {
 
   /** Sorted. Of two for one record PostgreSQL would apply either and say so for both: the later one waits its turn. */
   #firstOfEach(items: readonly Item[]): Item[] {
-    const sorted = items.filter((item) => this.#unsettled.has(item));
+    const sorted = items.filter(isUnsettled);
     sorted.sort((a, b) => compareIds(a.settlement, b.settlement));
     return sorted.filter((item, index) => {
       const before = sorted[index - 1];
@@ -164,7 +175,7 @@ export class Settler {
   }
 
   #afterFailure(items: readonly Item[], failure: StatementError): void {
-    const left = items.filter((item) => this.#unsettled.has(item));
+    const left = items.filter(isUnsettled);
     if (failure.concernsOneRow && left.length > 1) {
       // One row's fault must not hold its neighbours: each goes alone.
       for (const item of left) void this.#run([item]);
@@ -184,18 +195,27 @@ export class Settler {
   }
 
   #again(item: Item): void {
-    if (!this.#unsettled.has(item)) return;
+    if (!isUnsettled(item)) return;
     const pauseMs = Math.min(firstPauseMs * 2 ** item.tries, longestPauseMs);
     item.tries += 1;
     setTimeout(() => (item.alone ? void this.#run([item]) : this.#batcher.push(item)), pauseMs);
   }
 
   #finish(item: Item, result: SettleResult): void {
-    if (!this.#unsettled.delete(item)) return;
+    if (!isUnsettled(item)) return;
+    // The last one takes its place.
+    const last = this.#unsettled.pop() as Item;
+    if (last !== item) this.#unsettled[item.place] = last;
+    last.place = item.place;
+    item.place = -1;
     item.resolve(result);
-    if (this.#unsettled.size > 0) return;
+    if (this.#unsettled.length > 0) return;
     for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
+}
+
+function isUnsettled({ place }: Item): boolean {
+  return place !== -1;
 }
 
 function isDone(record: StoredRecord, settlement: Settlement): boolean {
