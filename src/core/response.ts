@@ -61,7 +61,7 @@ const maxKnownName = 64;
 function fateOf(name: string): Fate {
   const known = fates.get(name);
   if (known !== undefined) return known;
-  const lower = name.toLowerCase();
+  const lower = Buffer.from(name.toLowerCase(), 'latin1').toString('latin1');
   const isOurs = lower.startsWith(ourPrefix);
   const fate = {
     lower,
@@ -70,7 +70,8 @@ function fateOf(name: string): Fate {
     mayReplay: !isOurs && !notForReplay.has(lower),
   };
   if (fates.size === maxFates) fates.clear();
-  if (name.length <= maxKnownName) fates.set(name, fate);
+  // A copy: a name cut from a stored list would keep all of that.
+  if (name.length <= maxKnownName) fates.set(Buffer.from(name, 'latin1').toString('latin1'), fate);
   return fate;
 }
 

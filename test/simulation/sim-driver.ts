@@ -9,8 +9,8 @@ import * as settle from '../../src/store/postgres/sql/settle.ts';
 import type { Statement } from '../../src/store/postgres/sql/statement.ts';
 import type { SimRows } from './sim-server.ts';
 
-/** What a new connection is told: durable, writable, no pooler. */
-const look: Look = ['on', 'on', false, 0];
+/** What a new connection is told: durable, writable, many records, no pooler. */
+const look: Look = ['on', 'on', false, 1_000_000, 0];
 
 /** What stands between a sidecar and the server. */
 export interface Wire {

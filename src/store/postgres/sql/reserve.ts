@@ -103,7 +103,8 @@ CROSS JOIN unnest($1::bytea[], $2::text[], $3::text[]) AS item(scope, key, attem
 WHERE record.scope = item.scope
   AND record.key = item.key
   AND record.attempt = item.attempt::uuid
-  AND record.state = 'in_progress'
+  -- As text: else the index of what is in progress would do, and a plan that is kept might walk all of it.
+  AND record.state::text = 'in_progress'
   AND record.dispatched IS FALSE
 RETURNING record.attempt`,
 );
