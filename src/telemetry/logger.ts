@@ -64,7 +64,7 @@ function spelledRoute(route: string): string {
  * The line of a request without fault, as pino would spell it: at a third of the cost, for nothing in it needs escaping. Request ids
  * are letters, digits and a few marks (proxy/server.ts), methods are Node's, the rest are our own words.
  */
-export function requestLine(done: RequestDone): string {
+function requestLine(done: RequestDone): string {
   const { outcome, id, reserveMs, forwardMs, completeMs } = done;
   let line = `{"level":30${timestamp()},"requestId":"${done.requestId}","method":"${done.method}"`;
   line += `,"route":${spelledRoute(done.route)},"status":${done.status},"verdict":"${done.verdict}"`;

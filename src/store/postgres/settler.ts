@@ -91,7 +91,8 @@ export class Settler {
   /** What the store has not answered by now stays for the sweeper. */
   close(): void {
     this.#closed = true;
-    for (const item of [...this.#unsettled]) {
+    // A copy: each that is finished leaves the list.
+    for (const item of this.#unsettled.slice()) {
       this.#finish(item, { kind: 'unconfirmed', cause: new Error('the store was closed') });
     }
   }

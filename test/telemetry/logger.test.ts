@@ -1,0 +1,44 @@
+import t from 'tap';
+import { requestDone } from '../../src/events.ts';
+import { createLogger, logEvents } from '../../src/telemetry/logger.ts';
+
+const done = {
+  requestId: 'req-1',
+  method: 'POST',
+  route: '/a "quoted" path/*',
+  status: 201,
+  verdict: 'execute',
+  outcome: 'store',
+  id: { scope: Buffer.alloc(32, 1), key: 'k' },
+  error: null,
+  totalMs: 12.3456,
+  reserveMs: 1.005,
+  forwardMs: null,
+  completeMs: 0,
+} as const;
+
+t.test('the line that is spelled by hand reads as the one of pino', async (t) => {
+  const lines: string[] = [];
+  const log = createLogger('info', { write: (line: string) => void lines.push(line) });
+  t.teardown(logEvents(log));
+  requestDone.publish(done);
+  requestDone.publish({ ...done, error: new Error('broken') });
+  const [byHand, byPino] = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  t.equal(lines.length, 2);
+  t.ok(lines.every((line) => line.endsWith('}\n')));
+  const { level, error, time, ...rest } = byPino as Record<string, unknown>;
+  t.same([level, error], [40, 'broken']);
+  t.match(time, /^\d{4}-\d\d-\d\dT/);
+  t.strictSame({ ...byHand, time: '' }, { level: 30, ...rest, time: '' });
+  t.same(
+    Object.keys(byHand ?? {}),
+    Object.keys(byPino ?? {}).filter((name) => name !== 'error'),
+  );
+});
+
+t.test('nothing is written below its level', async (t) => {
+  const lines: string[] = [];
+  t.teardown(logEvents(createLogger('warn', { write: (line: string) => void lines.push(line) })));
+  requestDone.publish(done);
+  t.same(lines, []);
+});
