@@ -1,4 +1,5 @@
 import { byFirst } from './parts.ts';
+import { Remembered } from './remembered.ts';
 
 export interface MediaType {
   readonly essence: string;
@@ -15,10 +16,8 @@ const parameterSyntax = new RegExp(
   'y',
 );
 
-/** Of the last requests, as they were spelled. */
-const known = new Map<string, MediaType>();
-const maxKnown = 100;
-const maxKnownValue = 64;
+/** As they were spelled. */
+const known = new Remembered<MediaType>(100, 64);
 
 /** RFC 9110, 8.3.1. null: not a media type. */
 export function parseMediaType(value: string): MediaType | null {
@@ -26,9 +25,7 @@ export function parseMediaType(value: string): MediaType | null {
   if (before !== undefined) return before;
   const type = parse(value);
   // A boundary is another one each time.
-  if (type === null || type.boundaries.length > 0 || value.length > maxKnownValue) return type;
-  if (known.size === maxKnown) known.clear();
-  known.set(value, type);
+  if (type !== null && type.boundaries.length === 0) known.keep(value, type);
   return type;
 }
 

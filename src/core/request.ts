@@ -1,5 +1,6 @@
 import { formatKey } from './key.ts';
 import type { ForwardKey } from './policy.ts';
+import { Remembered } from './remembered.ts';
 import { connectionNames, hopByHop, ourPrefix } from './response.ts';
 
 /** What is sent upstream of a client's request, and what is too malformed to be sent at all. */
@@ -75,10 +76,8 @@ interface Spelling {
   readonly folded: string | null;
 }
 
-/** By the name as it is spelled. Most requests have the same few. */
-const spellings = new Map<string, Spelling>();
-const maxSpellings = 1_000;
-const maxKnownName = 64;
+/** By the name as it is spelled. */
+const spellings = new Remembered<Spelling>(1_000, 64);
 
 function spellingOf(name: string): Spelling {
   const known = spellings.get(name);
@@ -86,8 +85,7 @@ function spellingOf(name: string): Spelling {
   const lower = name.toLowerCase();
   const folded = lower.includes('_') ? lower.replaceAll('_', '-') : null;
   const spelling = { lower, isOurs: isOurs(lower), folded };
-  if (spellings.size === maxSpellings) spellings.clear();
-  if (name.length <= maxKnownName) spellings.set(name, spelling);
+  spellings.keep(name, spelling);
   return spelling;
 }
 

@@ -1,3 +1,5 @@
+import { Remembered } from './remembered.ts';
+
 /** The upstream's answer on its way to the client, into the store, and out of it. Headers are flat lists, as in Node. */
 
 /** RFC 9110, 7.6.1: these speak about one connection. `Connection` may name more. */
@@ -53,10 +55,8 @@ interface Fate {
   readonly mayReplay: boolean;
 }
 
-/** By the name as it is spelled. An upstream sends the same few in every answer. */
-const fates = new Map<string, Fate>();
-const maxFates = 1_000;
-const maxKnownName = 64;
+/** By the name as it is spelled. */
+const fates = new Remembered<Fate>(1_000, 64);
 
 function fateOf(name: string): Fate {
   const known = fates.get(name);
@@ -69,9 +69,8 @@ function fateOf(name: string): Fate {
     mayPass: !isOurs && !notForClients.has(lower),
     mayReplay: !isOurs && !notForReplay.has(lower),
   };
-  if (fates.size === maxFates) fates.clear();
   // A copy: a name cut from a stored list would keep all of that.
-  if (name.length <= maxKnownName) fates.set(Buffer.from(name, 'latin1').toString('latin1'), fate);
+  fates.keep(Buffer.from(name, 'latin1').toString('latin1'), fate);
   return fate;
 }
 

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { Remembered } from './remembered.ts';
 
 /** What may be part of a scope, in the words of the config. */
 export type ScopePart = 'tenant' | 'endpoint';
@@ -26,12 +27,9 @@ export function scopeOf(parts: readonly (string | null)[]): Buffer {
   const scope = Buffer.allocUnsafeSlow(32);
   // One-shot hashing to a string is three times faster than asking for a Buffer.
   scope.write(hash('sha256', text, 'binary'), 'binary');
-  if (scopes.size === maxScopes) scopes.clear();
-  if (text.length <= maxKnownText) scopes.set(text, scope);
+  scopes.keep(text, scope);
   return scope;
 }
 
-/** Of the last requests: an endpoint without ids in its path has one for each tenant. Nobody writes into a scope. */
-const scopes = new Map<string, Buffer>();
-const maxScopes = 1_000;
-const maxKnownText = 256;
+/** An endpoint without ids in its path has one for each tenant. Nobody writes into a scope. */
+const scopes = new Remembered<Buffer>(1_000, 256);

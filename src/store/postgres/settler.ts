@@ -136,7 +136,7 @@ export class Settler {
     }
     if (others.length === 0) return;
     for (const item of others) item.doubtful = true;
-    for (const item of await this.#readBack(others)) this.#again(item);
+    this.#again(await this.#readBack(others));
   }
 
   /** Settles what can be settled by reading; gives back what still has to be sent. */
@@ -166,13 +166,15 @@ export class Settler {
     ];
     const rows = await this.#pool.query(confirm, values, this.#timeouts.settleMs);
     const confirmed = new Map(rows.map((row) => [row[0] as string, row[2] as number | null]));
+    const gone: Item[] = [];
     for (const item of items) {
       const retainUntilMs = confirmed.get(item.settlement.attempt);
-      if (retainUntilMs === undefined) this.#again(item);
+      if (retainUntilMs === undefined) gone.push(item);
       else if (item.settlement.to === item.wanted) this.#finish(item, { kind: 'settled', retainUntilMs });
       // Asked for an answer to be kept, and none is: the caller must not pass it on as if it were.
       else this.#finish(item, { kind: 'refused', record: found.get(idOf(item.settlement))?.record ?? null });
     }
+    this.#again(gone);
   }
 
   #afterFailure(items: readonly Item[], failure: StatementError): void {
@@ -182,6 +184,7 @@ export class Settler {
       for (const item of left) void this.#run([item]);
       return;
     }
+    const toRepeat: Item[] = [];
     for (const item of left) {
       if (failure.failure === 'unconfirmed') item.doubtful = true;
       item.alone = failure.concernsOneRow;
@@ -191,15 +194,26 @@ export class Settler {
         continue;
       }
       item.settlement = next;
-      this.#again(item);
+      toRepeat.push(item);
     }
+    this.#again(toRepeat);
   }
 
-  #again(item: Item): void {
-    if (!isUnsettled(item)) return;
-    const pauseMs = Math.min(firstPauseMs * 2 ** item.tries, longestPauseMs);
-    item.tries += 1;
-    setTimeout(() => (item.alone ? void this.#run([item]) : this.#batcher.push(item)), pauseMs);
+  /** One timer for all: what failed as one batch goes as one batch, not as many statements as it has rows. */
+  #again(items: readonly Item[]): void {
+    if (items.length === 0) return;
+    // By the one that was tried least: an old failure does not hold up a new one.
+    const tries = items.reduce((least, item) => Math.min(least, item.tries), Number.POSITIVE_INFINITY);
+    for (const item of items) item.tries += 1;
+    setTimeout(
+      () => {
+        for (const item of items) {
+          if (item.alone) void this.#run([item]);
+          else this.#batcher.push(item);
+        }
+      },
+      Math.min(firstPauseMs * 2 ** tries, longestPauseMs),
+    );
   }
 
   #finish(item: Item, result: SettleResult): void {
