@@ -51,7 +51,7 @@ export async function makeOncegateStore(url: string, keys: number, start: StartC
 }
 
 /** Of the requests that the clients send. In another scope the new keys would have a corner of the index to themselves. */
-const scope = scopeAt({ tenant: null, method: 'POST', path }, ['tenant', 'endpoint']).toString('hex');
+export const scope = scopeAt({ tenant: null, method: 'POST', path }, ['tenant', 'endpoint']).toString('hex');
 
 /** Throws unless what Oncegate has stored stands among what was filled in. */
 export async function checkOneScope(url: string): Promise<void> {
@@ -85,7 +85,7 @@ FROM generate_series(1, ${keys}) AS n`,
   ]);
 }
 
-const body = `convert_to(repeat('b', 320), 'latin1')`;
+export const body = `convert_to(repeat('b', 320), 'latin1')`;
 
 export async function execute(url: string, statements: readonly string[]): Promise<void> {
   const client = new pg.Client({ connectionString: url });
