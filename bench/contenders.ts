@@ -12,6 +12,7 @@ export type ContenderName =
   | 'statements'
   | 'library'
   | 'first'
+  | 'first-workers'
   | 'replay'
   | 'replay-store'
   | 'mixed'
@@ -90,6 +91,8 @@ export const contenders: readonly Contender[] = [
     start: startLibrary,
   },
   oncegate('first', 'first request', firsts),
+  // Each batches for itself: what a request costs the store shows whether that is dear.
+  oncegate('first-workers', 'first request, 2 workers', firsts, { ONCEGATE_WORKERS: '2' }),
   oncegate('replay', 'replay, from memory', { kind: 'replays', keys: someKeys() }),
   oncegate('replay-store', 'replay, from the store', { kind: 'replays', keys: manyKeys() }),
   oncegate('mixed', '80 % first, 20 % replays', { kind: 'mixed', keys: someKeys() }),
@@ -111,12 +114,17 @@ export const contenders: readonly Contender[] = [
   { ...oncegate('pass-through', 'GET passed through', { kind: 'reads' }), usesStore: false },
 ];
 
-function oncegate(name: ContenderName, label: string, traffic: Traffic): Contender {
+function oncegate(
+  name: ContenderName,
+  label: string,
+  traffic: Traffic,
+  env: NodeJS.ProcessEnv = {},
+): Contender {
   return {
     name,
     label: `Oncegate, ${label}`,
     usesStore: true,
     traffic,
-    start: (site) => startOncegate(site, { name }),
+    start: (site) => startOncegate(site, { name, env }),
   };
 }

@@ -26,6 +26,7 @@ const ratios: readonly (readonly [what: string, goal: number | null, of: Side, t
   ['pass-through : lean http-proxy, GET', null, ['pass-through', proxy], ['http-proxy-lean-get', proxy]],
   ['first, sidecar : http-proxy', null, ['first', proxy], ['http-proxy', proxy]],
   ['first : one INSERT + one UPDATE, PostgreSQL', null, ['first', postgres], ['statements', postgres]],
+  ['first with 2 workers : with 1', null, ['first-workers', both], ['first', both]],
   ['first : in-service library', null, ['first', both], ['library', both]],
   ['http-proxy : nginx', null, ['http-proxy', proxy], ['nginx', proxy]],
 ];

@@ -126,8 +126,9 @@ export const knownBad = [
   {
     rule: 'known bad: without its store it forwards all the same',
     file: 'src/proxy/reserve.ts',
-    find: "        return { kind: 'refuse', code: 'store_unavailable' };\n    }",
-    replace: "        return { kind: 'own', attempt, epoch: '0', takenOver: false };\n    }",
+    find: "          return { kind: 'refuse', code: 'store_unavailable' };\n      }",
+    replace:
+      "          isOurs = true;\n          return { kind: 'own', attempt, epoch: '0', takenOver: false };\n      }",
     test: 'test/e2e/order.test.ts',
     alsoBy: [{ test: simulation }],
   },

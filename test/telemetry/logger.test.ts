@@ -13,28 +13,48 @@ const done = {
   error: null,
   totalMs: 12.3456,
   reserveMs: 1.005,
-  forwardMs: null,
+  forwardMs: 7.5,
   completeMs: 0,
 } as const;
 
-t.test('the line that is spelled by hand reads as the one of pino', async (t) => {
-  const lines: string[] = [];
-  const log = createLogger('info', { write: (line: string) => void lines.push(line) });
-  t.teardown(logEvents(log));
-  requestDone.publish(done);
-  requestDone.publish({ ...done, error: new Error('broken') });
-  const [byHand, byPino] = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-  t.equal(lines.length, 2);
-  t.ok(lines.every((line) => line.endsWith('}\n')));
-  const { level, error, time, ...rest } = byPino as Record<string, unknown>;
-  t.same([level, error], [40, 'broken']);
-  t.match(time, /^\d{4}-\d\d-\d\dT/);
-  t.strictSame({ ...byHand, time: '' }, { level: 30, ...rest, time: '' });
-  t.same(
-    Object.keys(byHand ?? {}),
-    Object.keys(byPino ?? {}).filter((name) => name !== 'error'),
-  );
-});
+const cases = {
+  'a first request': done,
+  'one that was replayed': {
+    ...done,
+    verdict: 'replay',
+    outcome: null,
+    forwardMs: null,
+    completeMs: null,
+  },
+  'one that was refused before it had a key': {
+    ...done,
+    verdict: 'key_missing',
+    outcome: null,
+    id: null,
+    reserveMs: null,
+  },
+} as const;
+
+for (const [name, fact] of Object.entries(cases)) {
+  t.test(`the line that is spelled by hand reads as the one of pino: ${name}`, async (t) => {
+    const lines: string[] = [];
+    const log = createLogger('info', { write: (line: string) => void lines.push(line) });
+    t.teardown(logEvents(log));
+    requestDone.publish(fact);
+    requestDone.publish({ ...fact, error: new Error('broken') });
+    const [byHand, byPino] = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    t.equal(lines.length, 2);
+    t.ok(lines.every((line) => line.endsWith('}\n')));
+    const { level, error, time, ...rest } = byPino as Record<string, unknown>;
+    t.same([level, error], [40, 'broken']);
+    t.match(time, /^\d{4}-\d\d-\d\dT/);
+    t.strictSame({ ...byHand, time: '' }, { level: 30, ...rest, time: '' });
+    t.same(
+      Object.keys(byHand ?? {}),
+      Object.keys(byPino ?? {}).filter((name) => name !== 'error'),
+    );
+  });
+}
 
 t.test('nothing is written below its level', async (t) => {
   const lines: string[] = [];
