@@ -34,8 +34,42 @@ export function fingerprintOf(input: FingerprintInput, rule: FingerprintRule): F
   const bodyHash = hash('sha256', input.body, 'hex');
   const raw = sha256(`raw ${start}${parts(headers.types)}${parts(headers.encodings)}${bodyHash}`);
   if (rule.body === 'raw') return { rule: ruleId(rule), digest: raw, raw };
-  const content = describeContent(headers, { body: input.body, bodyHash }, rule.ignore);
-  return { rule: ruleId(rule), digest: sha256(`${version} ${start}${content}`), raw };
+  return new LateFingerprint(rule, raw, { start, headers, body: input.body, bodyHash });
+}
+
+interface Contents {
+  readonly start: string;
+  readonly headers: Picked;
+  readonly body: Buffer;
+  readonly bodyHash: string;
+}
+
+/**
+ * Its digest is made when somebody first asks: a retry with identical bytes is known by `raw`, and reading its JSON would be a tenth
+ * of what a replay costs. Until then it keeps the body.
+ */
+class LateFingerprint implements Fingerprint {
+  readonly rule: string;
+  readonly raw: Buffer;
+  readonly #ignore: readonly string[];
+  #contents: Contents | null;
+  #digest: Buffer | null = null;
+
+  constructor(rule: FingerprintRule, raw: Buffer, contents: Contents) {
+    this.rule = ruleId(rule);
+    this.raw = raw;
+    this.#ignore = rule.ignore;
+    this.#contents = contents;
+  }
+
+  get digest(): Buffer {
+    if (this.#digest === null) {
+      const contents = this.#contents as Contents;
+      this.#digest = sha256(`${version} ${contents.start}${describeContent(contents, this.#ignore)}`);
+      this.#contents = null;
+    }
+    return this.#digest;
+  }
 }
 
 const plainRules = { canonical: `${version}:canonical`, raw: `${version}:raw` };
@@ -87,11 +121,7 @@ function pickHeaders(rawHeaders: readonly string[]): Picked {
 }
 
 /** Media type, content-encoding and body: in canonical form where the body has one, otherwise its raw bytes. */
-function describeContent(
-  headers: Picked,
-  { body, bodyHash }: { body: Buffer; bodyHash: string },
-  ignore: readonly string[],
-): string {
+function describeContent({ headers, body, bodyHash }: Contents, ignore: readonly string[]): string {
   const encodings = codingsOf(headers.encodings);
   const type = headers.types.length === 1 ? parseMediaType(headers.types[0] as string) : null;
   if (type === null) return `raw ${parts(encodings)}${parts(headers.types)}${bodyHash}`;

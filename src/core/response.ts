@@ -69,8 +69,8 @@ function fateOf(name: string): Fate {
     mayPass: !isOurs && !notForClients.has(lower),
     mayReplay: !isOurs && !notForReplay.has(lower),
   };
-  // A copy: a name cut from a stored list would keep all of that.
-  fates.keep(Buffer.from(name, 'latin1').toString('latin1'), fate);
+  // A copy: a name cut from a stored list would keep all of that. Of letters beyond latin1 it would be another name.
+  if (fate.isToken) fates.keep(Buffer.from(name, 'latin1').toString('latin1'), fate);
   return fate;
 }
 

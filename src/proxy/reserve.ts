@@ -63,13 +63,15 @@ export async function claim(deps: ProxyDeps, exchange: Exchange, wanted: Claim):
 }
 
 function reservationOf(exchange: Exchange, wanted: Claim, attempt: Attempt): Reservation {
-  const { scope, key, fingerprint, hasCredentials, tenant } = wanted;
+  const { scope, key, hasCredentials, tenant } = wanted;
+  const { rule, digest, raw } = wanted.fingerprint;
   return {
     scope,
     key,
     attempt: attempt.id,
     instance: attempt.instance,
-    fingerprint,
+    // Its digest is made here at the latest: what waits from now on must not keep the body for it.
+    fingerprint: { rule, digest, raw },
     hadCredentials: hasCredentials,
     tenant,
     method: exchange.method,

@@ -1,4 +1,7 @@
 import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import t from 'tap';
 import {
@@ -394,4 +397,19 @@ t.test('what is hashed; stored digests depend on it: a change needs a new versio
   t.equal(digestOf(typed('text/plain', 'x')), v1(`other 0;10:text/plain0;0;${sha('x')}`));
   t.equal(digestOf(typed('plain', 'x')), v1(`raw 0;1;5:plain${sha('x')}`));
   t.end();
+});
+
+t.test('the body is let go once the digest is made', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const make = () => {
+    const facts = input(json('{"a":1}'));
+    return { fingerprint: fingerprintOf(facts, canonicalRule), body: new WeakRef(facts.body) };
+  };
+  const { fingerprint, body } = make();
+  const { digest } = fingerprint;
+  await setImmediate();
+  collect();
+  t.equal(body.deref(), undefined);
+  t.equal(fingerprint.digest, digest);
 });

@@ -144,6 +144,12 @@ t.test('what is meant for one client, or cannot be sent again, is not stored', (
   t.end();
 });
 
+t.test('a name beyond latin1 is not taken for the name that its bytes spell', (t) => {
+  clientHeaders(['X-Cont\u0165nt', 'a']);
+  t.strictSame(decodeStored(encodeStored(['X-Content', 'a'])), ['X-Content', 'a']);
+  t.end();
+});
+
 t.test('a stored list is checked again when it is read', (t) => {
   const stored = (text: string) => decodeStored(Buffer.from(text, 'latin1'));
   t.strictSame(stored('\x01A\x001'), ['A', '1']);

@@ -1,5 +1,6 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -131,6 +132,14 @@ t.test('duplicates that wait keep no body in memory', async (t) => {
   const all = [asked()];
   await upstream.received(1);
   const waiting = 40;
+  let read = 0;
+  const onRequest = (message: unknown) => {
+    (message as { request: IncomingMessage }).request.once('end', () => {
+      read += 1;
+    });
+  };
+  subscribe('http.server.request.start', onRequest);
+  t.teardown(() => unsubscribe('http.server.request.start', onRequest));
   for (let i = 0; i < waiting; i += 1) all.push(asked());
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
@@ -138,6 +147,7 @@ t.test('duplicates that wait keep no body in memory', async (t) => {
     collect();
     return process.memoryUsage().arrayBuffers / 1_000_000;
   };
+  await until('all bodies have come', () => read === waiting);
   await until('they wait without', () => heldMb() < 10, 8_000).catch(() => null);
   t.ok(heldMb() < 10, `${waiting} waiters of 1 MB hold ${Math.round(heldMb())} MB`);
   t.equal(upstream.executions.length, 1);

@@ -23,8 +23,9 @@ export interface PoolOptions {
 /**
  * A plan that the server keeps was made for the table as it was. On a small one that is a scan of all of it, and the
  * plan stays while the table grows, until the next autoanalyze: 27 ms instead of 0.7 for a batch at 100,000 rows. So
- * while the table is small statements are planned each time, at 0.15 to 0.3 ms, and such a connection is replaced after
- * a while, to look again. From about 2,000 rows every plan goes by the index.
+ * while the table is small statements are planned each time, at 0.15 to 0.3 ms, and after a while such a connection looks
+ * again. It is not replaced: on a server that is full another client would take its place. From about 2,000 rows every plan
+ * goes by the index.
  */
 const smallTableRows = 10_000;
 const smallTableStatements = 500;
@@ -42,7 +43,7 @@ export class Pool {
    * may meet another server process, which knows no statement by our names.
    */
   readonly #pooled = new WeakSet<pg.PoolClient>();
-  /** Connections made while the table was small, and how many statements each has run. */
+  /** Connections that found the table small, and how many statements each has run since. */
   readonly #early = new WeakMap<pg.PoolClient, number>();
   /** Ends of the waits under way, for `cut`. */
   readonly #waits = new Set<(reason: Error) => void>();
@@ -82,7 +83,9 @@ export class Pool {
    */
   async #connect(): Promise<pg.PoolClient> {
     const client = await this.#pool.connect();
-    if (this.#known.has(client)) return client;
+    const statements = this.#early.get(client) ?? 0;
+    if (this.#known.has(client) && statements < smallTableStatements) return client;
+    this.#early.delete(client);
     try {
       await this.#verify(client);
     } catch (error) {
@@ -128,7 +131,8 @@ export class Pool {
       const result = await this.#bounded(work, timeoutMs);
       failpoint('statement_answered', label);
       if (doubt !== null) throw new StatementError('unconfirmed', label, doubt);
-      done = this.#isWorn(client, early);
+      if (early !== undefined) this.#early.set(client, early + 1);
+      done = false;
       return result.rows;
     } catch (error) {
       const failure = error instanceof StatementError ? error : classify(label, asError(error));
@@ -139,12 +143,6 @@ export class Pool {
       // A connection whose statement is not known to be over must never carry another.
       client.release(done);
     }
-  }
-
-  #isWorn(client: pg.PoolClient, statements: number | undefined): boolean {
-    if (statements === undefined) return false;
-    this.#early.set(client, statements + 1);
-    return statements >= smallTableStatements;
   }
 
   async #bounded<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
@@ -164,7 +162,7 @@ export class Pool {
     }
   }
 
-  /** On each new connection: a failover may have put another server behind the same name. */
+  /** On each new connection, for a failover may have put another server behind the same name; and on an early one again. */
   async #verify(client: pg.PoolClient): Promise<void> {
     const { connectMs, durability } = this.#options;
     const result = await this.#bounded(client.query({ text: lookAtServer, rowMode: 'array' }), connectMs);

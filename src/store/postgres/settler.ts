@@ -13,6 +13,8 @@ import { type Timeouts, withBytes } from './timeouts.ts';
 /** Milliseconds between tries while the store is in trouble. */
 const firstPauseMs = 50;
 const longestPauseMs = 2_000;
+/** After so many each goes alone, if it may be one row that fails them all. */
+const triesTogether = 3;
 
 export interface Settlement extends Held {
   readonly to: Extract<State, 'completed' | 'failed_retryable' | 'unknown'>;
@@ -187,7 +189,7 @@ export class Settler {
     const toRepeat: Item[] = [];
     for (const item of left) {
       if (failure.failure === 'unconfirmed') item.doubtful = true;
-      item.alone = failure.concernsOneRow;
+      item.alone = failure.concernsOneRow || (item.tries >= triesTogether && failure.mayConcernOneRow);
       const next = failure.isDataFault ? lesser(item.settlement, failure) : item.settlement;
       if (next === null) {
         this.#finish(item, { kind: 'unconfirmed', cause: failure });

@@ -32,6 +32,14 @@ export class StatementError extends Error {
     return this.failure === 'definite' && /^(22|23|40|54|55)/.test(this.sqlState ?? '');
   }
 
+  /**
+   * The server answered, and with nothing that speaks of its own trouble: a page that cannot be read, a trigger that raises. That
+   * is said of a batch, but if it stays it may be one row's.
+   */
+  get mayConcernOneRow(): boolean {
+    return this.sqlState !== null && !/^(08|53|57P)/.test(this.sqlState);
+  }
+
   /** The value itself is refused; repeating it can never succeed. */
   get isDataFault(): boolean {
     return this.failure === 'definite' && /^(22|23|54)/.test(this.sqlState ?? '');
