@@ -35,9 +35,9 @@ export async function claim(deps: ProxyDeps, exchange: Exchange, wanted: Claim):
   const known = kept === null ? null : decide(kept, wanted);
   if (known !== null && known.kind !== 'take_over') return known;
   const attempt = deps.attempts.open(instance, exchange.policy.upstream.timeoutMs + settleGraceMs);
-  const reservation = reservationOf(exchange, wanted, attempt);
   let isOurs = false;
   try {
+    const reservation = reservationOf(exchange, wanted, attempt);
     let result = await deps.store.reserve(reservation);
     for (let takeOvers = 0; ; takeOvers += 1) {
       switch (result.kind) {
