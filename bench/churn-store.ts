@@ -12,7 +12,7 @@ export async function reserveKeys(client: pg.Client, count: number): Promise<str
 )
 SELECT
   '\\x${scope}', key, gen_random_uuid(), nextval('oncegate.epoch'), gen_random_uuid(), 'in_progress',
-  true, sha256('digest'), sha256('raw'), 'v1:canonical', clock_timestamp() + interval '1 hour',
+  true, sha256('digest'), sha256('raw'), 'v2:canonical', clock_timestamp() + interval '1 hour',
   clock_timestamp(), 'POST', '${path}', gen_random_uuid()
 FROM unnest($1::text[]) AS key`;
   await client.query({ name: 'reserve', text, values: [keys] });

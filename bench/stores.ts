@@ -78,7 +78,7 @@ export async function fillOncegateStore(
 )
 SELECT
   '\\x${scope}', gen_random_uuid(), gen_random_uuid(), nextval('oncegate.epoch'), gen_random_uuid(), 'completed',
-  true, sha256('digest'), sha256('raw'), 'v1:canonical', clock_timestamp() + interval '40 seconds',
+  true, sha256('digest'), sha256('raw'), 'v2:canonical', clock_timestamp() + interval '40 seconds',
   clock_timestamp(), clock_timestamp(), ${retainUntil}, 201, 'POST', '${path}',
   gen_random_uuid(), convert_to(repeat('h', 150), 'latin1'), ${body}
 FROM generate_series(1, ${keys}) AS n`,

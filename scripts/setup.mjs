@@ -8,6 +8,14 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+/** Milliseconds for npm's registry to answer. */
+const pingMs = 6_000;
+/** npm's codes for "nobody answered". Others come from a registry, or from npm itself. */
+const noNetwork = new Set(
+  'FETCH_ERROR ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET ETIMEDOUT EHOSTUNREACH ENETUNREACH ENETDOWN ERR_SOCKET_TIMEOUT'.split(
+    ' ',
+  ),
+);
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const at = (...parts) => join(root, ...parts);
 const say = (line) => process.stderr.write(`${line}\n`);
@@ -23,9 +31,12 @@ function checkNode() {
   fail(`Oncegate needs Node.js 20.19 or newer, and this is ${process.version}. See https://nodejs.org/`);
 }
 
-/** Of the content of files, and of all files in folders. */
+/**
+ * Of the content of files, and of all files in folders. Not of the version of Node.js: no package is compiled for one, and a clone
+ * that is run by two in turn would be built anew each time.
+ */
 function hashOf(...paths) {
-  const hash = createHash('sha256').update(`${process.versions.modules} ${process.platform} ${process.arch}`);
+  const hash = createHash('sha256').update(`${process.platform} ${process.arch}`);
   for (const path of paths.flatMap(filesOf)) hash.update(`\0${path}\0`).update(readFileSync(at(path)));
   return hash.digest('hex');
 }
@@ -69,10 +80,36 @@ function install() {
     // Called by `npm pack --dry-run` or `npm install --global`, npm would hand these on to the npm below it.
     const options = [...always, '--no-dry-run', '--no-global'];
     const label = 'Installing packages (a minute, only this time)';
+    const cause = unreachable(command, args);
+    if (cause !== null) {
+      // Every package may be in npm's cache all the same.
+      const failure = attempt(label, command, [...args, 'ci', '--offline', ...options]);
+      if (failure === undefined) return;
+      fail(
+        `npm cannot reach its registry (${cause}), and its cache does not hold all packages.\n` +
+          'Connect to the network, or set the registry or proxy of npm (npm config set registry|proxy …), and try again.',
+      );
+    }
     if (existsSync(at('package-lock.json')) && !attempt(label, command, [...args, 'ci', ...options])) return;
     // No lock file, or one that was written where some platforms' packages were missing, which `npm ci` refuses.
     run('Installing packages with npm install', command, [...args, 'install', '--no-save', ...options]);
   });
+}
+
+/**
+ * Why npm's registry does not answer, or null. Asked once and for a few seconds: `npm ci` itself would try for minutes without a
+ * word. A registry that knows no ping but answers is reachable.
+ */
+function unreachable(command, args) {
+  const asked = spawnSync(command, [...args, 'ping', '--fetch-retries=0', `--fetch-timeout=${pingMs}`], {
+    cwd: root,
+    encoding: 'utf8',
+    timeout: 2 * pingMs,
+  });
+  if (asked.status === 0) return null;
+  if (asked.error?.code === 'ETIMEDOUT') return 'no answer in time';
+  const code = /npm (?:error|ERR!) code (\w+)/.exec(asked.stderr)?.[1] ?? '';
+  return noNetwork.has(code) ? code : null;
 }
 
 /** npm writes what it has installed to a lock file of its own: somebody may have run it by hand. */

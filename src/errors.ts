@@ -3,6 +3,7 @@ const exitCodes = {
   usage: 2,
   config_invalid: 2,
   identity_changed: 2,
+  instances_live: 1,
   store_missing: 2,
   schema_mismatch: 3,
   store_unreachable: 4,

@@ -61,6 +61,8 @@ export interface LoopDone {
 
 /** An answer came after another attempt had taken the key, or after the record was settled otherwise. */
 export interface AnswerRefused {
+  readonly instance: string;
+  readonly route: string;
   readonly id: RecordId;
   readonly attempt: string;
   readonly requestId: string;
@@ -81,4 +83,6 @@ export const loopDone = new Event<LoopDone>('oncegate:loop');
 export const recordSwept = new Event<Swept>('oncegate:swept');
 export const answerRefused = new Event<AnswerRefused>('oncegate:answer-refused');
 export const censusTaken = new Event<Census>('oncegate:census');
+/** Whoever reads our log is too slow, or gone. */
+export const logLineDropped = new Event<void>('oncegate:log-line-dropped');
 export const leaseOpened = new Event<LeaseOpened>('oncegate:lease');

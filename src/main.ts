@@ -1,16 +1,18 @@
 import type { FastifyInstance } from 'fastify';
-import type { Address } from './config/address.ts';
 import type { Config } from './config/config.ts';
 import { routeLines } from './config/describe.ts';
 import type { UpstreamTarget } from './core/policy.ts';
 import type { Policies } from './core/routes.ts';
+import { exposureWarnings } from './doctor/judge-exposure.ts';
 import { judgeStandbys } from './doctor/judge-server.ts';
-import { asError, OncegateError } from './errors.ts';
+import { asError } from './errors.ts';
+import { assertFree, listen } from './listen.ts';
 import { countOnce } from './loops/census.ts';
 import { renewalsPerLease, renewOnce } from './loops/lease-keeper.ts';
 import { Loop } from './loops/loop.ts';
 import { reapLimit, reapOnce } from './loops/reaper.ts';
 import { Sweeper, sweepLimit } from './loops/sweeper.ts';
+import { heldLimitOf, memoryShare } from './memory.ts';
 import { Readiness } from './ops/readiness.ts';
 import { createOpsServer } from './ops/server.ts';
 import { Attempts } from './proxy/attempts.ts';
@@ -49,8 +51,6 @@ export interface Running {
   readonly drain: (hurry: boolean) => Promise<void>;
 }
 
-/** Half of what a small container has: requests beyond it get 503 before memory is short. */
-const maxHeldBytes = 256 * 1_048_576;
 const maxReplayBytes = 16 * 1_048_576;
 /** Milliseconds after a failed pass. */
 const retryMs = 1_000;
@@ -62,16 +62,22 @@ export async function start(options: StartOptions): Promise<Running> {
   const { config, policies, storeTarget, log, worker = null, signal } = options;
   // A worker's were told by the first process.
   if (worker === null) for (const warning of config.warnings) log.warn(warning);
-  const stopLogging = logEvents(log);
+  if (worker === null) await assertFree(config.listen);
+  const stopLogging = logEvents(log, (method, path) => policies.policyFor(method, path).route);
   const watching = { log: (line: string) => log.info(line), signal };
   const opened = await openStore(storeTarget, config.identity, watching);
   for (const warning of opened.warnings) log.warn(warning);
   const standbys = judgeStandbys(opened.durability);
   if (standbys.level === 'warning') log.warn(`the store has ${standbys.text}; ${standbys.advice}`);
+  if (worker === null) for (const warning of exposureWarnings(config)) log.warn(warning);
   const { store } = opened;
   const lease = new Lease(store, config.leaseMs);
   const attempts = new Attempts();
   const clients = new Clients(log);
+  const heldLimitBytes = heldLimitOf(memoryShare(config.workers));
+  const budget = new Budget(heldLimitBytes);
+  // Once is enough, also where the first process of several holds no requests.
+  if (worker === null || worker === '1') warnOfLarge(policies, budget, log);
   const deps: ProxyDeps = {
     identity: config,
     policies,
@@ -79,7 +85,7 @@ export async function start(options: StartOptions): Promise<Running> {
     lease,
     attempts,
     waiters: new Waiters(store),
-    budget: new Budget(maxHeldBytes),
+    budget,
     replays: new ReplayCache(maxReplayBytes),
     clientFor: clients.for,
   };
@@ -87,6 +93,8 @@ export async function start(options: StartOptions): Promise<Running> {
     attempts: () => attempts.size,
     unsettled: () => store.unsettled,
     refusing: () => store.isRefusing,
+    heldBytes: () => budget.heldBytes,
+    heldLimitBytes: () => heldLimitBytes,
   };
   const metrics = createMetrics(gauges, worker);
   let draining = false;
@@ -98,12 +106,15 @@ export async function start(options: StartOptions): Promise<Running> {
   const health = { notStarted: () => null, notReady: () => readiness.notReady(), metrics };
   const ops = createOpsServer(health);
   const { app: data, cut } = await createProxyServer(deps);
+  const sweeper = new Sweeper({ store, lease, unsent: attempts.unsent, nowMs: () => performance.now() });
   const loops: Loop[] = [];
 
   const takeApart = async () => {
     await data.close();
     await Promise.all(loops.map((loop) => loop.stop()));
     await clients.destroy();
+    // While our lease lives: once it is over, others would call unknown what only we know was never sent.
+    await sweeper.releaseUnsent(AbortSignal.timeout(lastSettleMs)).catch(() => {});
     await lease.close().catch((error) => log.warn({ error: asError(error).message }, 'lease not closed'));
     await store.close(lastSettleMs);
     await opened.stop();
@@ -115,9 +126,9 @@ export async function start(options: StartOptions): Promise<Running> {
   try {
     // PostgreSQL may go away again just now.
     await whenReachable(watching, () => renewOnce({ lease }));
-    const opsUrl = worker === null ? await listen(ops, config.listen.ops, opsSetting) : '';
-    const dataUrl = await listen(data, config.listen.data, dataSetting);
-    loops.push(...startLoops(config, deps));
+    const opsUrl = worker === null ? await listen(ops, config.listen.ops, 'ops') : '';
+    const dataUrl = await listen(data, config.listen.data, 'data');
+    loops.push(...startLoops(config, deps, sweeper));
     const routes = routeLines(config, policies.defaults.upstream.origin);
     const { description, version: schema } = opened;
     if (worker === null)
@@ -135,6 +146,16 @@ export async function start(options: StartOptions): Promise<Running> {
     await takeApart();
     throw error;
   }
+}
+
+/** A body that one address never has room for would get 503 each time, and a retry would not help. */
+function warnOfLarge(policies: Policies, budget: Budget, log: Logger): void {
+  const maxBytes = Math.max(...policies.all.map((policy) => policy.maxRequestBodyBytes));
+  if (maxBytes <= budget.largestBytes) return;
+  const mb = (bytes: number): string => `${Math.floor(bytes / 1_048_576)} MB`;
+  log.warn(
+    `maxRequestBody allows ${mb(maxBytes)}, but this process takes no body over ${mb(budget.largestBytes)} with the memory it may use; larger ones get 503 overloaded: give the container more, or lower maxRequestBody`,
+  );
 }
 
 interface Finishing {
@@ -160,14 +181,7 @@ async function finish({ data, cut, attempts, clients, maxMs }: Finishing): Promi
   clearTimeout(atLast);
 }
 
-function startLoops(config: Config, { store, lease, attempts }: ProxyDeps): Loop[] {
-  const sweeper = new Sweeper({
-    store,
-    lease,
-    attempts,
-    leaseMs: config.leaseMs,
-    nowMs: () => performance.now(),
-  });
+function startLoops(config: Config, { store, lease }: ProxyDeps, sweeper: Sweeper): Loop[] {
   const renewMs = config.leaseMs / renewalsPerLease;
   return [
     new Loop({
@@ -224,36 +238,5 @@ class Clients {
 
   async destroy(): Promise<void> {
     await Promise.all([...this.#byOrigin.values()].map((client) => client.destroy()));
-  }
-}
-
-export const opsSetting: Setting = { flag: '--ops-listen', field: 'listen.ops' };
-const dataSetting: Setting = { flag: '--listen', field: 'listen.data' };
-
-interface Setting {
-  readonly flag: string;
-  readonly field: string;
-}
-
-export async function listen(
-  app: FastifyInstance,
-  { host, port }: Address,
-  { flag, field }: Setting,
-): Promise<string> {
-  try {
-    return await app.listen({ host, port });
-  } catch (error) {
-    const { code } = error as { code?: string };
-    if (code !== 'EADDRINUSE' && code !== 'EACCES' && code !== 'EADDRNOTAVAIL') throw error;
-    const why = {
-      EADDRINUSE: 'is in use',
-      EACCES: 'needs privileges',
-      EADDRNOTAVAIL: 'is not of this machine',
-    }[code];
-    throw new OncegateError(
-      'port_in_use',
-      `cannot listen on ${host}:${port}: it ${why}. Choose another with ${flag} HOST:PORT, or ${field} in the config.`,
-      { cause: error },
-    );
   }
 }

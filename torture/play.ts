@@ -4,7 +4,7 @@ import type { Call, RunFacts } from './facts.ts';
 import type { Lane } from './lane.ts';
 import { Notes } from './notes.ts';
 import type { Plan } from './plan.ts';
-import { leaseMs, sweepMs } from './policies.ts';
+import { deadlineMs, leaseMs, sweepMs } from './policies.ts';
 import { rareIn } from './rare.ts';
 import { reach } from './reach.ts';
 import type { Replica } from './replica.ts';
@@ -120,7 +120,8 @@ export async function mend({ replicas, pair }: Lane): Promise<void> {
 
 /** Gives back what is in progress when nothing should be any more. */
 async function settled({ lane }: Notes): Promise<string[]> {
-  const untilMs = performance.now() + leaseMs + sweepMs + settleSlackMs;
+  // A sidecar that got no processor for too long takes that for an outage of all, and waits for the deadline.
+  const untilMs = performance.now() + Math.max(leaseMs, deadlineMs) + sweepMs + settleSlackMs;
   for (;;) {
     const { rows } = await lane.database.query<{ id: string }>(
       `SELECT tenant || ' ' || key AS id FROM oncegate.record WHERE state = 'in_progress'`,

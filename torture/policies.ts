@@ -10,6 +10,8 @@ export const sweepMs = 500;
 const reapMs = 2_000;
 /** Longer than a process is kept asleep, shorter than anybody wants to wait for an upstream that vanished. */
 const upstreamTimeoutMs = 4_000;
+/** Of an attempt: that, and what a settlement may take (src/proxy/reserve.ts). */
+export const deadlineMs = upstreamTimeoutMs + 10_000;
 
 export interface Policy {
   readonly outcomes: Preset;

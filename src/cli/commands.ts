@@ -94,7 +94,7 @@ export const commands: readonly Command[] = [
     summary: 'Try it: an embedded store and a small payments service',
     maxWords: 0,
     flags: [...listenFlags, dataDirFlag],
-    notes: ['Prints three curls to try. Listens on 127.0.0.1 unless told otherwise; stops on Ctrl-C.'],
+    notes: ['Prints five steps to try. Listens on 127.0.0.1 unless told otherwise; stops on Ctrl-C.'],
     examples: ['oncegate demo', 'oncegate demo --listen 127.0.0.1:8000'],
   },
   {
@@ -124,7 +124,7 @@ export const commands: readonly Command[] = [
     ],
     notes: [
       'up applies what is missing. status says what that is; exit 3 if there is any. sql prints all of it for your own tools.',
-      'With --accept-identity keys that were stored under the old settings are no longer found: their retries run again.',
+      'With --accept-identity keys that were stored under the old settings are no longer found: their retries run again. Stop every instance first: it is refused while one has a live lease.',
     ],
     examples: [
       'oncegate migrate up --database-url postgres://user:password@db/oncegate',
@@ -139,6 +139,8 @@ export const commands: readonly Command[] = [
     flags: [
       configFlag,
       databaseFlag,
+      embeddedFlag,
+      dataDirFlag,
       ...findFlags,
       {
         name: 'state',

@@ -7,6 +7,7 @@ import type { Command } from './commands.ts';
 import { Tally } from './demo-tally.ts';
 import { startDemoUpstream } from './demo-upstream.ts';
 import { nodeWarning } from './node-line.ts';
+import { quoted } from './quoted.ts';
 import { requireStore } from './require-store.ts';
 import type { Io } from './run.ts';
 import { serveUntilSignal } from './serve.ts';
@@ -28,7 +29,7 @@ export async function demoCommand(command: Command, args: Args, io: Io): Promise
     const policies = compilePolicies(config, upstream.origin);
     const storeTarget = requireStore(config.store);
     const code = await serveUntilSignal({ config, policies, storeTarget }, (running) => {
-      io.stdout.write(welcome(running));
+      io.stdout.write(welcome(running, storeFlags(args)));
       tally.begin();
     });
     tally.end();
@@ -39,11 +40,19 @@ export async function demoCommand(command: Command, args: Args, io: Io): Promise
   }
 }
 
-function welcome({ dataUrl, opsUrl }: Running): string {
+/** What a command needs to find the store of this demo. */
+function storeFlags({ flags }: Args): string {
+  const dir = flags.get('data-dir');
+  return `--embedded${typeof dir === 'string' ? ` --data-dir ${quoted(dir)}` : ''}`;
+}
+
+function welcome({ dataUrl, opsUrl }: Running, store: string): string {
   // Of this run alone: the store remembers the keys of earlier ones.
   const key = `order-${randomBytes(2).toString('hex')}`;
+  const json = `-H 'Content-Type: application/json'`;
   const charge = (amount: number) =>
-    `  curl -i ${dataUrl}/charges -H 'Idempotency-Key: ${key}' -H 'Content-Type: application/json' -d '{"amount":${amount}}'\n`;
+    `  curl -i ${dataUrl}/charges -H 'Idempotency-Key: ${key}' ${json} -d '{"amount":${amount}}'\n`;
+  const more = `  for n in 2 3 3; do curl -i ${dataUrl}/charges -H "Idempotency-Key: ${key}-$n" ${json} -d '{"amount":10}'; echo; done\n`;
   const node = nodeWarning(process.version, new Date());
   return `
 Oncegate stands at ${dataUrl} in front of a slow payments service that charges each time it is asked.
@@ -55,8 +64,12 @@ ${charge(10)}
 ${charge(10)}
  3. the same key for another amount: refused with 422
 ${charge(99)}
-Every third charge is made and its answer lost, as networks do. Send other keys until one gets 502, then send that again:
-409 outcome_unknown, and nothing is charged twice.
+ 4. two more charges; the answer of every third charge is lost, as networks do: 502. Sent again its key gets 409
+    outcome_unknown, and nothing is charged twice
+${more}
+ 5. which outcomes are unknown; then settle one, with its ID from the list. Retries get the answer that you give
+  oncegate keys list ${store}
+  oncegate keys resolve ID ${store} --completed --status 201 --body '{"status":"paid"}' --retention 1d --reason 'the bank says paid'
 
 Metrics: ${opsUrl}/metrics     Your own service: oncegate serve http://127.0.0.1:3000 --embedded     Stop: Ctrl-C
 ${node === null ? '' : `! ${node}\n`}

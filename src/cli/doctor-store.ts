@@ -2,7 +2,14 @@ import type { Config, StoreConfig } from '../config/config.ts';
 import { type Check, type Finding, failure } from '../doctor/check.ts';
 import { examine, type Step, skipAll } from '../doctor/examine.ts';
 import { judgeEmbedded, judgeReach } from '../doctor/judge-reach.ts';
-import { judgeOverdue, judgeProbe, judgeTimes, judgeUnknown, judgeVacuum } from '../doctor/judge-records.ts';
+import {
+  judgeOverdue,
+  judgeProbe,
+  judgeStatements,
+  judgeTimes,
+  judgeUnknown,
+  judgeVacuum,
+} from '../doctor/judge-records.ts';
 import { judgeIdentity, judgePrivileges, judgeSchema } from '../doctor/judge-schema.ts';
 import {
   judgeClock,
@@ -14,7 +21,8 @@ import {
   judgeWritable,
 } from '../doctor/judge-server.ts';
 import { type EmbeddedServer, startEmbedded } from '../store/postgres/embedded.ts';
-import { probe } from '../store/postgres/inspect-probe.ts';
+import { runningEmbedded } from '../store/postgres/embedded-visit.ts';
+import { inspectStatements, probe } from '../store/postgres/inspect-probe.ts';
 import {
   inspectOverdue,
   inspectTimes,
@@ -66,7 +74,10 @@ const steps: readonly Step<Visit>[] = [
   step('times', theTables, async ({ session, config }) =>
     judgeTimes(await inspectTimes(session), longestTimeoutMs(config), config.leaseMs),
   ),
-  step('probe', [...theTables, 'writable', 'durability'], async ({ url, store, config }) =>
+  step('statements', [...theTables, 'writable', 'durability'], async ({ url }) =>
+    judgeStatements(await inspectStatements(url)),
+  ),
+  step('probe', [...theTables, 'writable', 'durability', 'statements'], async ({ url, store, config }) =>
     judgeProbe(await probe({ url, poolSize: store.poolSize, durability: store.durability }), config.leaseMs),
   ),
 ];
@@ -119,6 +130,8 @@ async function findStore(store: StoreConfig): Promise<FoundStore> {
   }
   if (store.kind === 'external') return { kind: 'found', store, url: store.url, server: null };
   try {
+    const running = runningEmbedded(store.dataDir, () => {});
+    if (running !== null) return { kind: 'found', store, url: running, server: null };
     const server = await startEmbedded({ dataDir: store.dataDir, log: () => {} });
     return { kind: 'found', store, url: server.url, server };
   } catch (error) {

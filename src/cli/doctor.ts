@@ -2,7 +2,7 @@ import { type Config, compilePolicies } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { type Check, type Finding, type Group, ok, skipped } from '../doctor/check.ts';
 import { judgeFault, judgeNode, judgeWarning } from '../doctor/judge-config.ts';
-import { judgePort, judgeTenant } from '../doctor/judge-exposure.ts';
+import { judgePort, judgeSharing, judgeTenant } from '../doctor/judge-exposure.ts';
 import { judgeUpstream } from '../doctor/judge-upstream.ts';
 import { exitCodeOf, jsonOf, lineOf, verdictOf } from '../doctor/report.ts';
 import { reach } from '../upstream/reach.ts';
@@ -100,12 +100,13 @@ async function upstreamChecks({ defaults, routes }: Config): Promise<Named[]> {
   );
 }
 
-async function exposureChecks({ listen, tenantHeader }: Config): Promise<Named[]> {
+async function exposureChecks({ listen, tenantHeader, store }: Config): Promise<Named[]> {
   const [data, ops] = await Promise.all([tryPort(listen.data), tryPort(listen.ops)]);
   const sidecar = ops === 'in_use' && (await isOncegate(listen.ops));
   return [
     ['data', judgePort('data', listen.data, data, sidecar)],
     ['ops', judgePort('ops', listen.ops, ops, sidecar)],
     ['tenant', judgeTenant(tenantHeader)],
+    ['service', judgeSharing(store)],
   ];
 }

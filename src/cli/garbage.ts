@@ -1,4 +1,5 @@
-import { setFlagsFromString } from 'node:v8';
+import { PerformanceObserver } from 'node:perf_hooks';
+import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /** Milliseconds. Shorter, and V8 would not yet believe that the need is over, and keep the room for new objects. */
@@ -12,6 +13,34 @@ const idleShare = 0.02;
  */
 export function collectAlone(): void {
   setFlagsFromString('--no-parallel-scavenge');
+}
+
+/**
+ * Percent by which old objects may outgrow what was alive at the last full collection. V8 lets them grow up to fourfold, and requests
+ * that were under way at a collection of new ones are soon garbage among them: 250 MB at full speed instead of 160.
+ */
+export function collectOldSooner(): void {
+  setFlagsFromString('--heap-growing-percent=50');
+}
+
+/** Both halves together. */
+const newSpaceBytes = 32 * 1_048_576;
+
+/**
+ * From Node.js 24 on V8 lets the room for new objects grow to 128 MB, which is memory and no speed here. At run time only the factor
+ * by which it grows can be set: 1 once it is large enough. It shrinks when the process is idle, so that this is looked at after
+ * every collection.
+ */
+export function limitNewSpace(): void {
+  let mayGrow = true;
+  const observer = new PerformanceObserver(() => {
+    const space = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');
+    const isSmall = (space?.space_size ?? 0) < newSpaceBytes;
+    if (isSmall === mayGrow) return;
+    mayGrow = isSmall;
+    setFlagsFromString(`--semi-space-growth-factor=${mayGrow ? 2 : 1}`);
+  });
+  observer.observe({ entryTypes: ['gc'] });
 }
 
 /**

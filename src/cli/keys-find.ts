@@ -9,29 +9,38 @@ import { idLetters, recordTable } from './keys-text.ts';
 /** null: not found, or several; it was told. */
 export type Finder = (store: OperatorStore) => Promise<RecordView | null>;
 
+const withoutAsking = '; fewer only where a person is asked, or with --epoch';
 /** More than anybody wants to choose from. */
 const mostShown = 10;
 /** Records. Up to here a look at all of them takes no time worth a word. */
 const quietlyRead = 100_000;
 
-/** `exact`: only by what can mean no other record. */
-export function finder(call: KeysCall, exact: boolean): Finder {
+/** Letters of an ID that a person may type where a mistake is seen before anything happens. */
+export const fewLetters = 4;
+
+export interface Precision {
+  /** An ID has at least so many letters. */
+  readonly letters: number;
+  /** A key comes with all that says where it is: then it can mean no other record. */
+  readonly placedKey: boolean;
+}
+
+export function finder(call: KeysCall, { letters, placedKey }: Precision): Finder {
   const [, id] = call.args.words;
   const key = flagText(call, 'key');
   if (id === undefined && key === null)
     throw fault(call, 'say which: an ID as oncegate keys list shows it, or --key KEY');
-  if (id !== undefined) return byId(call, id, exact);
-  return byKey(call, key as string, exact);
+  if (id !== undefined) return byId(call, id, letters);
+  return byKey(call, key as string, placedKey);
 }
 
-function byId(call: KeysCall, id: string, exact: boolean): Finder {
+function byId(call: KeysCall, id: string, least: number): Finder {
   for (const flag of ['key', 'method', 'tenant', 'path'])
     if (flagText(call, flag) !== null) throw fault(call, `--${flag} goes with --key, not with an ID`);
-  const least = exact ? idLetters : 4;
   if (!/^[0-9a-f]{4,64}$/i.test(id) || id.length < least)
     throw fault(
       call,
-      `an ID has ${least} to 64 letters of 0-9 and a-f; a client's key is given as --key KEY`,
+      `an ID has ${least} to 64 letters of 0-9 and a-f; a client's key is given as --key KEY${least > fewLetters ? withoutAsking : ''}`,
     );
   const search: Search = {
     hashPrefix: id.toLowerCase(),
@@ -54,7 +63,7 @@ function byId(call: KeysCall, id: string, exact: boolean): Finder {
   };
 }
 
-function byKey(call: KeysCall, key: string, exact: boolean): Finder {
+function byKey(call: KeysCall, key: string, isPlaced: boolean): Finder {
   const places = placesOf(call, key);
   if (places !== null) {
     return async (store) => {
@@ -68,7 +77,7 @@ function byKey(call: KeysCall, key: string, exact: boolean): Finder {
     };
   }
   const tenantToo = call.config.tenantHeader === null ? '' : ' and --tenant TENANT';
-  if (exact)
+  if (isPlaced)
     throw fault(call, `with --key, give --path PATH${tenantToo} too: the same key may stand elsewhere`);
   const [tenant, path, method] = ['tenant', 'path', 'method'].map((name) => flagText(call, name)) as [
     string | null,

@@ -1,8 +1,9 @@
 import { duration } from '../config/duration.ts';
 import type { RecordView } from '../store/operator.ts';
 import { configFile } from './config-file.ts';
-import { flagText, type KeysCall } from './keys-call.ts';
+import { flagText, hasFlag, type KeysCall } from './keys-call.ts';
 import { moment, shortId } from './keys-text.ts';
+import { quoted } from './quoted.ts';
 
 /** What may be done about a record: in words, and the commands to type. */
 export interface Next {
@@ -67,9 +68,8 @@ function resolutions(call: KeysCall, record: RecordView): readonly Next[] {
 function typed(call: KeysCall, action: string, record: RecordView, flags: string): string {
   const file = flagText(call, 'config');
   const config = file === null ? '' : ` --config ${quoted(file)}`;
-  return `oncegate keys ${action} ${shortId(record)} --epoch ${record.epoch}${config} ${flags}`;
-}
-
-function quoted(text: string): string {
-  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+  const dir = flagText(call, 'data-dir');
+  const embedded = hasFlag(call, 'embedded') ? ' --embedded' : '';
+  const store = `${embedded}${dir === null ? '' : ` --data-dir ${quoted(dir)}`}`;
+  return `oncegate keys ${action} ${shortId(record)} --epoch ${record.epoch}${config}${store} ${flags}`;
 }

@@ -3,12 +3,14 @@ import { type KeysCall, notDone, type Ready } from './keys-call.ts';
 import { decisionOf, isAnother, isConfirmed, tell } from './keys-decide.ts';
 import { finder } from './keys-find.ts';
 import { whenUnknown } from './keys-next.ts';
-import { moment, shortId } from './keys-text.ts';
+import { idLetters, moment, shortId } from './keys-text.ts';
 
 const warning = 'Its answer is erased for good. A retry after a minute runs the request AGAIN.';
+/** As long as an answer lives in a replica's memory (proxy/replay-cache.ts). */
+const memory = '.\nA replica that replayed this answer a moment ago may replay it for up to 30 s more.';
 
 export function purgeKey(call: KeysCall): Ready {
-  const find = finder(call, true);
+  const find = finder(call, { letters: idLetters, placedKey: true });
   const by = decisionOf(call);
   return async (store) => {
     const record = await find(store);
@@ -21,7 +23,7 @@ export function purgeKey(call: KeysCall): Ready {
       call,
       record,
       result,
-      (after) => `done: the answer of ${shortId(record)} is erased; ${fromWhen(after)}`,
+      (after) => `done: the answer of ${shortId(record)} is erased; ${fromWhen(after)}${memory}`,
     );
   };
 }

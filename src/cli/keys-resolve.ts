@@ -17,9 +17,9 @@ import {
   type Ready,
 } from './keys-call.ts';
 import { decisionOf, isAnother, isConfirmed, tell } from './keys-decide.ts';
-import { finder } from './keys-find.ts';
+import { fewLetters, finder } from './keys-find.ts';
 import { nextSteps } from './keys-next.ts';
-import { moment, shortId } from './keys-text.ts';
+import { idLetters, moment, shortId } from './keys-text.ts';
 
 /** Milliseconds. As in the config: an answer that is past its retention at once would be run again. */
 const leastRetentionMs = 1_000;
@@ -43,8 +43,8 @@ export function resolveKey(call: KeysCall): Ready {
       call,
       "how long answers are kept is in the sidecars' file: give it with --config, or say --retention 7d",
     );
-  const find = finder(call, true);
   const by = decisionOf(call);
+  const find = finder(call, { letters: lettersOf(call), placedKey: true });
   return async (store) => {
     const record = await find(store);
     if (record === null || isAnother(call, record)) return 1;
@@ -85,6 +85,11 @@ export function resolveKey(call: KeysCall): Ready {
       (after) => `done: ${shortId(record)} is completed; retries get ${answer.status}${keptText(after)}`,
     );
   };
+}
+
+/** The beginning of an ID may come to mean another record: either the person is shown which, or the epoch says which. */
+function lettersOf(call: KeysCall): number {
+  return hasFlag(call, 'yes') && flagText(call, 'epoch') === null ? idLetters : fewLetters;
 }
 
 function isWaiting({ state }: RecordView): boolean {

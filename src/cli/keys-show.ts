@@ -2,13 +2,13 @@ import type { StoredAnswer } from '../core/record.ts';
 import { decodeStored } from '../core/response.ts';
 import type { History, RecordView } from '../store/operator.ts';
 import { hasFlag, type KeysCall, type Ready, say } from './keys-call.ts';
-import { finder } from './keys-find.ts';
+import { fewLetters, finder } from './keys-find.ts';
 import { answerJson, historyJson, recordJson } from './keys-json.ts';
 import { type Next, nextSteps } from './keys-next.ts';
 import { moment, plain, shortId, table, timeText } from './keys-text.ts';
 
 export function showKey(call: KeysCall): Ready {
-  const find = finder(call, false);
+  const find = finder(call, { letters: fewLetters, placedKey: false });
   return async (store) => {
     const record = await find(store);
     if (record === null) return 1;

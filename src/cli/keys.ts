@@ -1,8 +1,8 @@
 import { suggestion } from '../config/did-you-mean.ts';
 import { loadConfig } from '../config/load.ts';
-import { OncegateError } from '../errors.ts';
+import { visitEmbedded } from '../store/postgres/embedded-visit.ts';
 import { checkVersion } from '../store/postgres/migrate.ts';
-import { PostgresOperator } from '../store/postgres/operator.ts';
+import { type OperatorOptions, PostgresOperator } from '../store/postgres/operator.ts';
 import { type Args, misuse, settingsOf } from './args.ts';
 import type { Command } from './commands.ts';
 import { configFile } from './config-file.ts';
@@ -14,7 +14,7 @@ import { showKey } from './keys-show.ts';
 import { requireStore } from './require-store.ts';
 import type { Io } from './run.ts';
 
-const everywhere = ['config', 'database-url', 'json'];
+const everywhere = ['config', 'database-url', 'embedded', 'data-dir', 'json'];
 const finding = ['key', 'method', 'tenant', 'path'];
 const deciding = ['reason', 'actor', 'epoch', 'yes'];
 
@@ -51,12 +51,17 @@ export async function keysCommand(command: Command, args: Args, io: Io): Promise
   // Every flag is looked at before anything is asked.
   const ready = action.prepare({ command, args, io, config });
   const target = requireStore(config.store);
-  if (target.kind === 'embedded')
-    throw new OncegateError(
-      'usage',
-      'an embedded store belongs to the one process that serves from it, and keys cannot reach it; for more than a first ' +
-        'try give serve and keys a PostgreSQL of your own: DATABASE_URL, --database-url or store.url',
-    );
+  const { durability } = target;
+  if (target.kind === 'external') return await decideOn({ url: target.url, durability }, ready);
+  const visit = await visitEmbedded(target.dataDir, (line) => io.stderr.write(`${line}\n`));
+  try {
+    return await decideOn({ url: visit.url, durability }, ready);
+  } finally {
+    await visit.leave();
+  }
+}
+
+async function decideOn(target: OperatorOptions, ready: Ready): Promise<number> {
   await checkVersion(target.url);
   const store = new PostgresOperator(target);
   try {

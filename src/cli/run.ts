@@ -1,5 +1,6 @@
 import { asError, OncegateError } from '../errors.ts';
-import { type Args, findCommand, parseCommand } from './args.ts';
+import { findCommand, parseCommand } from './args.ts';
+import { asStarted, commandName } from './as-started.ts';
 import type { Command } from './commands.ts';
 import { commandHelp, overview } from './help.ts';
 
@@ -14,30 +15,48 @@ export interface Io {
 
 /** The whole command line, to its exit code. Never rejects. */
 export async function run(argv: readonly string[], io: Io): Promise<number> {
+  const named = naming(io);
   try {
-    return await dispatch(argv, io);
+    const manual = manualFor(argv);
+    if (manual === null) return await execute(argv, named);
+    io.stdout.write(manual);
+    return 0;
   } catch (thrown) {
-    return report(thrown, io);
+    return report(thrown, named);
   }
 }
 
-async function dispatch(argv: readonly string[], io: Io): Promise<number> {
-  const [name, ...rest] = argv;
-  if (name === undefined || name === '--help' || name === '-h') {
-    io.stdout.write(overview());
-    return 0;
-  }
-  const command = findCommand(name === '--version' ? 'version' : name);
+/** The same streams, on which the commands to type carry the name by which this process was started. */
+function naming(io: Io): Io {
+  const name = commandName(process.argv[1] ?? '', process.cwd());
+  const spoken = (stream: Io['stdout']): PropertyDescriptor => ({
+    value: Object.create(stream, {
+      write: { value: (text: string) => stream.write(asStarted(text, name)) },
+    }) as Io['stdout'],
+  });
+  // Not a copy: reading `process.stdin` opens it.
+  return Object.create(io, { stdout: spoken(io.stdout), stderr: spoken(io.stderr) }) as Io;
+}
+
+/** null: no help is asked for. */
+function manualFor([name, ...rest]: readonly string[]): string | null {
+  if (name === undefined || name === '--help' || name === '-h') return overview();
+  const command = commandCalled(name);
   // Before the flags are checked: whoever asks for help may not know them.
-  if (rest.includes('--help') || rest.includes('-h')) {
-    io.stdout.write(commandHelp(command));
-    return 0;
-  }
-  return await execute(command, parseCommand(command, rest), io);
+  if (rest.includes('--help') || rest.includes('-h')) return commandHelp(command);
+  if (command.name !== 'help') return null;
+  const [topic] = parseCommand(command, rest).words;
+  return topic === undefined ? overview() : commandHelp(findCommand(topic));
 }
 
-/** Each command is loaded only when it is called, so that `help` and `version` answer at once. */
-async function execute(command: Command, args: Args, io: Io): Promise<number> {
+function commandCalled(name: string): Command {
+  return findCommand(name === '--version' ? 'version' : name);
+}
+
+/** Each command is loaded only when it is called, so that the others answer at once. */
+async function execute([name = '', ...rest]: readonly string[], io: Io): Promise<number> {
+  const command = commandCalled(name);
+  const args = parseCommand(command, rest);
   switch (command.name) {
     case 'serve':
       return (await import('./serve.ts')).serveCommand(command, args, io);
@@ -55,11 +74,8 @@ async function execute(command: Command, args: Args, io: Io): Promise<number> {
       return (await import('./healthcheck.ts')).healthcheckCommand(command, args, io);
     case 'schema':
       return (await import('./schema.ts')).schemaCommand(io);
-    case 'version':
-      return (await import('./version.ts')).versionCommand(args, io);
     default:
-      io.stdout.write(args.words[0] === undefined ? overview() : commandHelp(findCommand(args.words[0])));
-      return 0;
+      return (await import('./version.ts')).versionCommand(args, io);
   }
 }
 

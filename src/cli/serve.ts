@@ -1,4 +1,5 @@
 import cluster from 'node:cluster';
+import { isatty } from 'node:tty';
 import { compilePolicies } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Running, StartOptions } from '../main.ts';
@@ -6,7 +7,7 @@ import type { Logger } from '../telemetry/logger.ts';
 import { type Args, settingsOf, upstreamWord } from './args.ts';
 import type { Command } from './commands.ts';
 import { configFile } from './config-file.ts';
-import { collectAlone, giveBackWhenIdle } from './garbage.ts';
+import { collectAlone, collectOldSooner, giveBackWhenIdle, limitNewSpace } from './garbage.ts';
 import { nodeWarning } from './node-line.ts';
 import { requireStore } from './require-store.ts';
 import type { Io } from './run.ts';
@@ -45,6 +46,8 @@ export async function serveUntilSignal(
   onServing?: (running: Running) => void,
 ): Promise<number> {
   collectAlone();
+  collectOldSooner();
+  limitNewSpace();
   const { createLogger, sharedOutput } = await import('../telemetry/logger.ts');
   const { consoleLines } = await import('../telemetry/console-lines.ts');
   const { level } = what.config.log;
@@ -63,8 +66,12 @@ export async function serveUntilSignal(
 
 /** Milliseconds in which one stop may reach us twice: from the process group, and forwarded by npm or a shell. */
 const echoMs = 300;
+const hangupIgnored = 'signal ignored: the config is not read again while it runs; to change it, restart';
 
-/** Serves until SIGTERM or SIGINT, then drains. A second signal ends at once; the sweeper of another instance settles the rest. */
+/**
+ * Serves until SIGTERM or SIGINT, then drains. A second signal ends at once; the sweeper of another instance settles the rest.
+ * SIGHUP ends nothing, for elsewhere it means "read your config again"; only at a terminal it says that this was closed.
+ */
 async function untilSignal(
   options: Omit<StartOptions, 'signal'>,
   onServing?: (running: Running) => void,
@@ -91,7 +98,17 @@ async function untilSignal(
     stop.abort();
     told(signal);
   };
-  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  // Once it is closed, nobody could tell any more.
+  const hasTerminal = isatty(0);
+  const onHangup = (): void => {
+    if (!hasTerminal) log.error({ signal: 'SIGHUP' }, hangupIgnored);
+    else if (firstMs === null) onSignal('SIGHUP');
+  };
+  // A worker hears the first process alone, which gets every signal of the group too, and speaks and stops for all.
+  const ignore = (): void => {};
+  const heard = worker === undefined ? { onSignal, onHangup } : { onSignal: ignore, onHangup: ignore };
+  process.on('SIGTERM', heard.onSignal).on('SIGINT', heard.onSignal).on('SIGHUP', heard.onHangup);
+  if (worker !== undefined) (await import('./worker.ts')).onOrder(onSignal);
   let isServing = false;
   try {
     const running: Running = await start({ ...options, signal: stop.signal });
@@ -100,7 +117,7 @@ async function untilSignal(
     onServing?.(running);
     const signal = await first;
     // A person at a terminal has no load balancer that must notice first.
-    await running.drain(signal === 'SIGINT');
+    await running.drain(signal !== 'SIGTERM');
     log.info('stopped');
     return 0;
   } catch (error) {
@@ -111,7 +128,7 @@ async function untilSignal(
     log.info('stopped before it served');
     return 0;
   } finally {
-    process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
+    process.off('SIGTERM', heard.onSignal).off('SIGINT', heard.onSignal).off('SIGHUP', heard.onHangup);
   }
 }
 

@@ -10,7 +10,12 @@ import type { Io } from './run.ts';
 export function validateCommand(command: Command, args: Args, io: Io): number {
   const { file } = configFile(args, io);
   const flags = [...upstreamWord(args), ...settingsOf(command, args)];
-  const config = loadConfig({ ...(file === undefined ? {} : { file }), flags, env: io.env });
+  const config = loadConfig({
+    ...(file === undefined ? {} : { file }),
+    flags,
+    env: io.env,
+    storeLater: true,
+  });
   compilePolicies(config);
   io.stdout.write(`${file ?? 'the configuration'} is valid\n\n`);
   for (const line of routeLines(config)) io.stdout.write(`  ${line}\n`);

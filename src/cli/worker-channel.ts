@@ -24,6 +24,11 @@ export interface Question {
   readonly about: keyof Answers;
 }
 
+/** The first process's word to drain. Signals mean nothing to a worker: those of its process group and of its terminal reach both. */
+export interface Order {
+  readonly drain: NodeJS.Signals;
+}
+
 export type Said =
   | { readonly kind: 'serving'; readonly dataUrl: string }
   | { readonly kind: 'answer'; readonly question: number; readonly answer: Answers[keyof Answers] };

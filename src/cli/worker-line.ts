@@ -1,5 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
-import { type Answers, type Question, type Said, workerVariable } from './worker-channel.ts';
+import { type Answers, type Order, type Question, type Said, workerVariable } from './worker-channel.ts';
 
 /** How a worker came to its end. */
 export interface End {
@@ -44,8 +44,14 @@ export class WorkerLine {
     });
   }
 
-  kill(signal: NodeJS.Signals): void {
-    this.#worker.process.kill(signal);
+  drain(signal: NodeJS.Signals): void {
+    const order: Order = { drain: signal };
+    // One that has just ended takes no order.
+    this.#worker.send(order, () => {});
+  }
+
+  kill(): void {
+    this.#worker.process.kill('SIGKILL');
   }
 
   /** undefined: it did not answer in time. */

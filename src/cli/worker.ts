@@ -1,5 +1,12 @@
 import type { Running } from '../main.ts';
-import type { Answers, Question, Said } from './worker-channel.ts';
+import type { Answers, Order, Question, Said } from './worker-channel.ts';
+
+/** In a worker, from its beginning: only the first process stops it, which alone knows whether a signal is the first or a second one. */
+export function onOrder(drain: (signal: NodeJS.Signals) => void): void {
+  process.on('message', (said: Order | Question) => {
+    if ('drain' in said) drain(said.drain);
+  });
+}
 
 /** In a worker, once it serves: tells the first process, and answers what that is asked on the ops port. */
 export function answerFirstProcess({ dataUrl, health }: Running): void {
@@ -12,6 +19,8 @@ export function answerFirstProcess({ dataUrl, health }: Running): void {
     const answer = await answers[about]();
     if (process.connected) say({ kind: 'answer', question, answer });
   };
-  process.on('message', (question: Question) => void onQuestion(question));
+  process.on('message', (said: Order | Question) => {
+    if ('question' in said) void onQuestion(said);
+  });
   say({ kind: 'serving', dataUrl });
 }

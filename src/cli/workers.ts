@@ -1,6 +1,8 @@
 import cluster from 'node:cluster';
 import { routeLines } from '../config/describe.ts';
-import { listen, opsSetting, type Running, type StartOptions } from '../main.ts';
+import { assertFree, listen } from '../listen.ts';
+import type { Running, StartOptions } from '../main.ts';
+import { memoryShare, workerFlags } from '../memory.ts';
 import { createOpsServer } from '../ops/server.ts';
 import { mergeMetrics, metricsContentType } from '../telemetry/metrics.ts';
 import { type Answers, WorkerEnded } from './worker-channel.ts';
@@ -11,6 +13,11 @@ const replaceMs = 1_000;
 /** Milliseconds between looks whether all workers still answer, and after how long of silence one is ended. */
 const lookMs = 5_000;
 const silenceMs = 30_000;
+/**
+ * Milliseconds beyond `drain.max` for a worker to end: it waits for the store three times more (`lastSettleMs` in main.ts, 5 s each), and
+ * all else is quick. One that is suspended never ends.
+ */
+const drainMarginMs = 20_000;
 
 /**
  * Several processes on one port, for more cores than one: each is an instance of its own, with its own lease, connections and
@@ -18,7 +25,9 @@ const silenceMs = 30_000;
  */
 export async function startWorkers({ config, policies, log, signal }: StartOptions): Promise<Running> {
   for (const warning of config.warnings) log.warn(warning);
-  const workers = new Workers(log);
+  await assertFree(config.listen);
+  const { delayMs, maxMs } = config.drain;
+  const workers = new Workers(config.workers, log, (hurry) => (hurry ? 0 : delayMs) + maxMs + drainMarginMs);
   // Only while it starts; later `drain` is told with which signal.
   const onAbort = (): void => void workers.stop('SIGTERM').catch(() => {});
   signal?.addEventListener('abort', onAbort);
@@ -34,7 +43,7 @@ export async function startWorkers({ config, policies, log, signal }: StartOptio
   };
   const ops = createOpsServer(health);
   try {
-    const opsUrl = await listen(ops, config.listen.ops, opsSetting);
+    const opsUrl = await listen(ops, config.listen.ops, 'ops');
     // The first one alone: it migrates, and what is wrong is said once.
     const dataUrl = await workers.add(1);
     await Promise.all(Array.from({ length: config.workers - 1 }, (_, i) => workers.add(i + 2)));
@@ -64,13 +73,23 @@ class Workers {
   readonly #running = new Set<WorkerLine>();
   readonly #serving = new Set<WorkerLine>();
   readonly #watch = setInterval(() => this.#endSilent(), lookMs);
+  readonly #stopMs: (hurry: boolean) => number;
   #isStopping = false;
   #stopped: Promise<void> | null = null;
 
-  constructor(log: StartOptions['log']) {
+  /** `stopMs`: after so many milliseconds a worker that was told to stop is ended. */
+  constructor(count: number, log: StartOptions['log'], stopMs: (hurry: boolean) => number) {
     this.#log = log;
+    this.#stopMs = stopMs;
+    // At a second signal too. Most end by themselves when this process does, but not one that is suspended.
+    process.once('exit', () => {
+      for (const worker of this.#running) worker.kill();
+    });
     // Else NaN, a gauge before its first look, would arrive as null.
-    cluster.setupPrimary({ serialization: 'advanced' });
+    cluster.setupPrimary({
+      serialization: 'advanced',
+      execArgv: [...process.execArgv, ...workerFlags(count, memoryShare(count))],
+    });
   }
 
   /** Resolves with the URL of the data port when it serves. Rejects if it ends before. */
@@ -106,7 +125,7 @@ class Workers {
       void worker.ask('readiness');
       if (performance.now() - worker.heardMs < silenceMs) continue;
       this.#log.error({ worker: worker.number }, 'a worker does not answer any more, and is ended');
-      worker.kill('SIGKILL');
+      worker.kill();
     }
   }
 
@@ -131,7 +150,7 @@ class Workers {
     return answers.filter((answer) => answer !== undefined);
   }
 
-  /** Resolves when all have ended; rejects if one of them ended badly. Said once: a second signal would end them at once. */
+  /** Resolves when all have ended; rejects if one of them ended badly, or did not end in time. */
   stop(signal: NodeJS.Signals): Promise<void> {
     this.#stopped ??= this.#stop(signal);
     return this.#stopped;
@@ -140,8 +159,22 @@ class Workers {
   async #stop(signal: NodeJS.Signals): Promise<void> {
     this.#isStopping = true;
     clearInterval(this.#watch);
-    for (const worker of this.#running) worker.kill(signal);
+    const left = new Set(this.#running);
+    for (const worker of left) {
+      worker.drain(signal);
+      void worker.ended.then(() => left.delete(worker));
+    }
+    const timer = setTimeout(
+      () => {
+        for (const worker of left) {
+          this.#log.error({ worker: worker.number }, 'a worker did not stop in time, and is ended');
+          worker.kill();
+        }
+      },
+      this.#stopMs(signal === 'SIGINT'),
+    );
     const ends = await Promise.all([...this.#running].map((worker) => worker.ended));
+    clearTimeout(timer);
     const bad = ends.find(({ code }) => code !== 0);
     if (bad !== undefined) throw new WorkerEnded(bad.code);
   }

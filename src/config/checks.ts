@@ -1,3 +1,4 @@
+import { readsAs } from '../core/fold-name.ts';
 import { patternId } from '../core/route-pattern.ts';
 import type { Address } from './address.ts';
 import type { Path } from './fault.ts';
@@ -13,6 +14,7 @@ export function crossChecks(settings: Partial<Settings>): Finding[] {
   return [
     ...listenFindings(settings),
     ...headerFindings(settings),
+    ...countedHeaderFindings(settings),
     ...routeFindings(settings),
     ...workerFindings(settings),
   ];
@@ -59,9 +61,9 @@ function headerFindings({ tenant, key, defaults, routes }: Partial<Settings>): F
   const { header } = tenant.from;
   const findings: Finding[] = [];
   const isTenant = (forwardKey: Settings['defaults']['forwardKey'] | undefined): boolean =>
-    typeof forwardKey === 'object' && forwardKey.rename === header;
+    typeof forwardKey === 'object' && readsAs(forwardKey.rename, header);
   const text = `is the header that names the tenant; write another one`;
-  const from = key?.from.indexOf(header) ?? -1;
+  const from = key?.from.findIndex((source) => readsAs(source, header)) ?? -1;
   if (from !== -1) findings.push({ path: ['key', 'from', from], text });
   if (isTenant(defaults?.forwardKey)) findings.push({ path: ['defaults', 'forwardKey', 'rename'], text });
   for (const [i, route] of (routes ?? []).entries()) {
@@ -70,12 +72,32 @@ function headerFindings({ tenant, key, defaults, routes }: Partial<Settings>): F
   return findings;
 }
 
-function routeFindings({ defaults, routes, upstream }: Partial<Settings>): Finding[] {
+/** The key may come quoted in one try and bare in the next. */
+function countedHeaderFindings({ key, defaults, routes }: Partial<Settings>): Finding[] {
+  const policies = [
+    { path: ['defaults'] as Path, policy: defaults },
+    ...(routes ?? []).map((policy, i) => ({ path: ['routes', i] as Path, policy })),
+  ];
+  return policies.flatMap(({ path, policy }) =>
+    (policy?.fingerprint?.headers ?? []).flatMap((header, i) =>
+      key?.from.some((source) => readsAs(source, header)) === true
+        ? [
+            {
+              path: [...path, 'fingerprint', 'headers', i],
+              text: 'carries the key, which counts anyway; remove it',
+            },
+          ]
+        : [],
+    ),
+  );
+}
+
+function routeFindings({ defaults, routes, routing, upstream }: Partial<Settings>): Finding[] {
   const findings: Finding[] = [];
   if (routes === undefined) return findings;
   const earlier = new Map<string, number[]>();
   for (const [i, route] of routes.entries()) {
-    const id = patternId(route.path);
+    const id = patternId(route.path, routing?.ignoreCase);
     const twins = earlier.get(id) ?? [];
     earlier.set(id, [...twins, i]);
     const methods = route.methods ?? defaults?.methods ?? [];

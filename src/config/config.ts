@@ -1,3 +1,4 @@
+import { countedHeaders } from '../core/fingerprint-headers.ts';
 import type { KeyLimits } from '../core/key.ts';
 import type { ForwardKey, Policy, UpstreamTarget } from '../core/policy.ts';
 import { compileRoutes, type Policies } from '../core/routes.ts';
@@ -38,6 +39,8 @@ export interface Config {
   /** Made into a matcher by compilePolicies. */
   readonly defaults: PolicyRule;
   readonly routes: readonly PolicyRule[];
+  /** Routes match paths in any letter case. */
+  readonly ignoreCase: boolean;
   /** Processes behind one port. */
   readonly workers: number;
   readonly loops: { readonly sweepMs: number; readonly reapMs: number };
@@ -58,7 +61,7 @@ export function compilePolicies(config: Config, fallbackOrigin: string | null = 
       'no upstream: give its URL (oncegate serve http://127.0.0.1:3000), or set upstream.url in the config, or ONCEGATE_UPSTREAM_URL',
     );
   };
-  return compileRoutes(fill(config.defaults), config.routes.map(fill));
+  return compileRoutes(fill(config.defaults), config.routes.map(fill), config.ignoreCase);
 }
 
 export function configOf(settings: Settings, warnings: readonly string[]): Config {
@@ -74,6 +77,7 @@ export function configOf(settings: Settings, warnings: readonly string[]): Confi
     leaseMs: settings.lease,
     defaults: ruleOf(settings, null),
     routes: settings.routes.map((route) => ruleOf(settings, route)),
+    ignoreCase: settings.routing.ignoreCase,
     workers: settings.workers,
     loops: { sweepMs: loops.sweep, reapMs: loops.reap },
     drain: { delayMs: drain.delay, maxMs: drain.max },
@@ -100,7 +104,7 @@ function storeOf(store: Settings['store']): StoreConfig {
   return url === undefined ? { kind: 'none' } : { kind: 'external', url, migrate, poolSize, durability };
 }
 
-/** A route's own fields over the defaults; `fingerprint`, `inFlight` and `upstream` member by member, `outcomes` as a whole. */
+/** A route's own fields over the defaults; `fingerprint`, `inFlight`, `cors` and `upstream` member by member, `outcomes` as a whole. */
 function ruleOf(
   { defaults, upstream: main }: Settings,
   route: Settings['routes'][number] | null,
@@ -108,12 +112,13 @@ function ruleOf(
   const upstream = { ...main, ...route?.upstream };
   const inFlight = { ...defaults.inFlight, ...route?.inFlight };
   const policy = { ...defaults, ...route };
+  const fingerprint = { ...defaults.fingerprint, ...route?.fingerprint };
   return {
     route: route?.path ?? 'default',
     mode: policy.mode,
     methods: policy.methods,
     requireKey: policy.requireKey,
-    fingerprint: { ...defaults.fingerprint, ...route?.fingerprint },
+    fingerprint: { ...fingerprint, headers: countedHeaders(fingerprint.headers, policy.dialect) },
     inFlight: { waitMs: inFlight.wait, answer: inFlight.answer },
     outcomes: outcomesOf(policy.outcomes),
     retentionMs: policy.retention,
@@ -123,6 +128,7 @@ function ruleOf(
     forwardKey: forwardKeyOf(policy.forwardKey),
     dispatchMark: policy.dispatchMark,
     dialect: policy.dialect,
+    cors: { ...defaults.cors, ...route?.cors },
     upstream: {
       origin: upstream.url ?? null,
       timeoutMs: upstream.timeout,

@@ -3,7 +3,7 @@ import { type Path, pathText } from './fault.ts';
 
 export interface Interpolation {
   /** Paths whose variables are missing or misspelt: nothing else is said about these. */
-  readonly faulty: ReadonlyMap<string, { readonly path: Path; readonly text: string }>;
+  readonly faulty: Map<string, { readonly path: Path; readonly text: string; readonly unset: boolean }>;
   /** Names that the file refers to. */
   readonly used: ReadonlySet<string>;
 }
@@ -20,7 +20,7 @@ interface Options {
  * that a variable can never add fields. An unquoted value is then read again as YAML reads a scalar: `poolSize: ${SIZE}`.
  */
 export function interpolate(tree: Record<string, unknown>, options: Options): Interpolation {
-  const faulty = new Map<string, { path: Path; text: string }>();
+  const faulty: Interpolation['faulty'] = new Map();
   const used = new Set<string>();
 
   function fill(text: string, path: Path): string {
@@ -31,6 +31,7 @@ export function interpolate(tree: Record<string, unknown>, options: Options): In
         faulty.set(pathText(path), {
           path,
           text: `${whole} names no variable; write \${NAME} or \${NAME:-default}, or $$\{ for a literal $\{`,
+          unset: false,
         });
         return '';
       }
@@ -41,6 +42,7 @@ export function interpolate(tree: Record<string, unknown>, options: Options): In
         faulty.set(pathText(path), {
           path,
           text: `the variable ${name} is not set; set it, or write \${${name}:-default}`,
+          unset: true,
         });
       }
       return value ?? '';

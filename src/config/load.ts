@@ -17,6 +17,8 @@ export interface LoadInput {
   /** What flags said, with the flag's name. */
   readonly flags?: readonly Setting[];
   readonly env: NodeJS.ProcessEnv;
+  /** A `store.url` whose variable is not set counts as not written: a password often comes only where it runs. */
+  readonly storeLater?: boolean;
 }
 
 /** Flag over environment over file over default. Throws `config_invalid` with every fault, one a line. */
@@ -32,6 +34,12 @@ export function loadConfig(input: LoadInput): Config {
     skips: (path) => origin(path) !== null,
     isUnquoted: source.isUnquoted,
   });
+
+  const storeUrl = pathText(['store', 'url']);
+  if (input.storeLater && faulty.get(storeUrl)?.unset) {
+    faulty.delete(storeUrl);
+    delete (tree['store'] as Record<string, unknown>)['url'];
+  }
 
   const makeFault = faultMaker(source, origin);
   const { settings, faults } = validate(tree, faulty, makeFault);

@@ -1,11 +1,14 @@
 import * as z from 'zod';
+import { guardableMethods } from '../core/policy.ts';
 import { presetNames } from '../core/settle.ts';
 import { nearest } from './did-you-mean.ts';
 import {
+  countedHeaderField,
   durationField,
   forEveryMap,
   headerField,
   originField,
+  pageOriginField,
   patternField,
   pointerField,
   sizeField,
@@ -34,7 +37,7 @@ const fields = {
     .enum(['enforce', 'off'])
     .describe('enforce: keys are reserved and answers kept. off: everything passes through.'),
   methods: z
-    .array(z.enum(['POST', 'PATCH', 'PUT', 'DELETE']))
+    .array(z.enum(guardableMethods))
     .min(1, { error: 'is empty; write at least one method, or mode: off' })
     .describe('Methods that are guarded. A method that a route leaves out passes through on its path.'),
   requireKey: z
@@ -45,11 +48,23 @@ const fields = {
     .describe('canonical: reordered JSON members or form fields are the same request. raw: byte for byte.'),
   ignore: z
     .array(pointerField())
-    .describe('JSON pointers of members that may differ between retries, for instance a time of sending.'),
+    .describe(
+      'JSON pointers of members that may differ between retries, for instance a time of sending. In a form /a/b is the field a[b].',
+    ),
+  headers: z
+    .array(countedHeaderField())
+    .describe(
+      'Headers that must be the same, for instance one that names an account. Stripe-Account always is in the stripe dialect.',
+    )
+    .meta({ examples: [['X-Account']] }),
   wait: durationField('0s', '10m').describe(
     'How long a duplicate waits for the answer of the request in flight. 0s: it is told so at once.',
   ),
-  answer: z.literal([409, 202]).describe('What a duplicate gets when that wait is over.'),
+  answer: z
+    .literal([409, 202, 503])
+    .describe(
+      'What a duplicate gets when that wait is over. 202: for clients that poll. 503: for those that retry a 503 and never a 409.',
+    ),
   outcomes: z
     .union([z.enum(presetNames), outcomeTable])
     .describe(
@@ -61,7 +76,7 @@ const fields = {
     'A larger guarded request gets 413. It is held in memory whole: nothing is reserved before its end was seen.',
   ),
   maxStoredBody: sizeField('0b', '100mb').describe(
-    'A larger answer is passed on and not kept: its retries get 409 and never run.',
+    'A larger answer is passed on and not kept. If its outcome is `store`, retries get 409 and never run; else it is settled after its last byte.',
   ),
   replayStatus: z
     .literal(['original', 200])
@@ -85,9 +100,17 @@ const fields = {
   dialect: z
     .enum(['ietf', 'stripe'])
     .describe('Shape of our own errors: RFC 9457 problems, or as Stripe answers.'),
+  origins: z
+    .array(pageOriginField())
+    .describe(
+      "Origins whose pages may read our own errors, and a replay of an answer that the upstream granted to another origin. '*': any other, without credentials.",
+    )
+    .meta({ examples: [['https://shop.example']] }),
 };
 
 const fingerprintText = 'What makes two requests the same.';
+const corsText =
+  'Browsers. The upstream answers preflights and says who may read its answers; this is about what Oncegate says itself.';
 const inFlightText = 'A duplicate while the first is still running.';
 
 export const defaultsSchema = z.strictObject({
@@ -95,7 +118,11 @@ export const defaultsSchema = z.strictObject({
   methods: fields.methods.prefault(['POST', 'PATCH']),
   requireKey: fields.requireKey.prefault(true),
   fingerprint: z
-    .strictObject({ body: fields.body.prefault('canonical'), ignore: fields.ignore.prefault([]) })
+    .strictObject({
+      body: fields.body.prefault('canonical'),
+      ignore: fields.ignore.prefault([]),
+      headers: fields.headers.prefault([]),
+    })
     .prefault({})
     .describe(fingerprintText),
   inFlight: z
@@ -110,6 +137,10 @@ export const defaultsSchema = z.strictObject({
   forwardKey: fields.forwardKey.prefault('keep'),
   dispatchMark: fields.dispatchMark.prefault(false),
   dialect: fields.dialect.prefault('ietf'),
+  cors: z
+    .strictObject({ origins: fields.origins.prefault([]) })
+    .prefault({})
+    .describe(corsText),
 });
 
 const upstreamFields = {
@@ -117,7 +148,7 @@ const upstreamFields = {
     .describe('Origin of the service: scheme, host, port. Paths are forwarded unchanged.')
     .meta({ examples: ['http://127.0.0.1:3000'] }),
   timeout: durationField('1ms', '24h').describe(
-    'From queueing a request to the last byte of its answer; then the outcome is unknown.',
+    'From queueing a request to the last byte of its answer, without the time for which a slow client holds it up; then the outcome is unknown.',
   ),
   connections: z.int().min(1).max(65_535).describe('Connections to this upstream, at most.'),
   host: z.enum(['preserve', 'upstream']).describe("Host header: the client's own, or the upstream's name."),
@@ -140,7 +171,11 @@ export const routeSchema = z.strictObject({
   methods: fields.methods.exactOptional(),
   requireKey: fields.requireKey.exactOptional(),
   fingerprint: z
-    .strictObject({ body: fields.body.exactOptional(), ignore: fields.ignore.exactOptional() })
+    .strictObject({
+      body: fields.body.exactOptional(),
+      ignore: fields.ignore.exactOptional(),
+      headers: fields.headers.exactOptional(),
+    })
     .exactOptional()
     .describe(fingerprintText),
   inFlight: z
@@ -155,6 +190,7 @@ export const routeSchema = z.strictObject({
   forwardKey: fields.forwardKey.exactOptional(),
   dispatchMark: fields.dispatchMark.exactOptional(),
   dialect: fields.dialect.exactOptional(),
+  cors: z.strictObject({ origins: fields.origins.exactOptional() }).exactOptional().describe(corsText),
   upstream: z
     .strictObject({
       url: upstreamFields.url.exactOptional(),

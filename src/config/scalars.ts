@@ -1,12 +1,14 @@
 import * as z from 'zod';
+import { foldName } from '../core/fold-name.ts';
 import { isJsonPointer } from '../core/json-pointer.ts';
+import { isMethodOverride } from '../core/method-override.ts';
 import { hopByHop } from '../core/response.ts';
 import { patternFault } from '../core/route-pattern.ts';
 import { addressFault, parseAddress } from './address.ts';
 import { duration } from './duration.ts';
 import type { Measure } from './measure.ts';
 import { size } from './size.ts';
-import { originFault, storeUrlFault } from './urls.ts';
+import { originFault, pageOriginFault, storeUrlFault } from './urls.ts';
 
 // The kinds of value in a config file. Each reads text, so that file, environment and flags speak alike, and each says
 // what to write instead. Bounds are in the field's own spelling.
@@ -47,6 +49,7 @@ function textWithout(fault: (text: string) => string | null) {
 }
 
 export const originField = () => textWithout(originFault).transform((text) => new URL(text).origin);
+export const pageOriginField = () => textWithout(pageOriginFault);
 export const storeUrlField = () => textWithout(storeUrlFault);
 export const patternField = () => textWithout(patternFault);
 export const pointerField = () =>
@@ -71,8 +74,8 @@ const reservedPrefix = /^(oncegate-|forwarded$|x-forwarded-|idempotency-status$)
 
 function headerFault(name: string, example: string): string | null {
   if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return `is not a header name; write for instance ${example}`;
-  const lower = name.toLowerCase();
-  if (!reservedHeaders.has(lower) && !reservedPrefix.test(lower)) return null;
+  const folded = foldName(name);
+  if (!reservedHeaders.has(folded) && !reservedPrefix.test(folded)) return null;
   return `${name} has another meaning; write a header of its own, as ${example}`;
 }
 
@@ -81,6 +84,25 @@ export const headerField = (example: string) =>
   textWithout((text) => headerFault(text, example))
     .transform((text) => text.toLowerCase())
     .meta({ examples: [example] });
+
+/** What is another one on each try, made by SDKs, tracing and proxies: a retry would get 422. */
+const headersOfOneTry =
+  /^(date|age|via|traceparent|tracestate|baggage|b3|x-b3-.*|sentry-trace|uber-trace-id|x-datadog-.*|x-amzn-trace-id|x-cloud-trace-context|x-amz-date|x-real-ip|cf-ray|cf-connecting-ip|true-client-ip|user-agent|x-stainless-.*|x-stripe-client-telemetry|x-envoy-.*|.*-retry-(count|attempt)|dpop|signature(-input)?)$/;
+
+function countedHeaderFault(name: string): string | null {
+  const folded = foldName(name);
+  if (/^(if-.*|content-type|content-encoding)$/.test(folded) || isMethodOverride(folded))
+    return `${name} always counts; remove it`;
+  if (/^(authorization|cookie|proxy-authorization|x-api-key)$/.test(folded))
+    return `${name} carries credentials, which a retry may send anew; write a header that names the account`;
+  if (headersOfOneTry.test(folded))
+    return `${name} is another one on each try, so a retry would get 422; remove it`;
+  return headerFault(name, 'X-Account');
+}
+
+/** A header of `fingerprint.headers`, in lower case. */
+export const countedHeaderField = () =>
+  textWithout(countedHeaderFault).transform((text) => text.toLowerCase());
 
 /** `header:Name` → `name`. Other sources come later, hence the prefix. */
 export const keySourceField = () =>

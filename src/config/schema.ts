@@ -47,7 +47,7 @@ const store = z
       .enum(['strict', 'relaxed'])
       .prefault('strict')
       .describe(
-        'strict: refuse to start where synchronous_commit is off. relaxed: a crash of PostgreSQL may let a key run twice.',
+        'strict: refuse a server that may lose acknowledged commits: fsync or synchronous_commit off; or, where synchronous_standby_names is set, synchronous_commit other than on and remote_apply. relaxed: accept it; a crash or a failover of PostgreSQL may let a key run twice.',
       ),
   })
   .refine((value) => !(value.embedded === true && value.url !== undefined), {
@@ -102,6 +102,15 @@ const key = z
     path: ['minLength'],
     ...forEveryMap,
   });
+
+const routing = z.strictObject({
+  ignoreCase: z
+    .boolean()
+    .prefault(false)
+    .describe(
+      'true: routes match paths in any letter case, as Express, Fiber and ASP.NET do. Where a key counts stays the path as it came.',
+    ),
+});
 
 const loops = z.strictObject({
   sweep: durationField('100ms', '1h')
@@ -163,6 +172,7 @@ export const configSchema = z.strictObject({
     .meta({ examples: [[{ path: '/v1/charges', retention: '7d' }]] })
     .prefault([])
     .describe('Policies of single paths. Their order does not matter.'),
+  routing: routing.prefault({}).describe('How paths are compared with routes.'),
   loops: loops.prefault({}).describe('Background work; safe on any number of replicas.'),
   drain: drain.prefault({}).describe('A clean end on SIGTERM and SIGINT.'),
   log: log.prefault({}).describe('Logs.'),

@@ -1,3 +1,5 @@
+import { storeQueryFault } from './store-url-query.ts';
+
 /** What is wrong with an upstream's URL and what to write instead, or null. Never repeats credentials. */
 export function originFault(text: string): string | null {
   if (!/^https?:\/\//i.test(text)) {
@@ -14,12 +16,32 @@ export function originFault(text: string): string | null {
   return null;
 }
 
+/**
+ * The same for the origin of pages, which must be as browsers send it in Origin. Apps in a web view have schemes of their own.
+ * `null` is not taken: any page can make itself one of that origin, in a sandboxed frame.
+ */
+export function pageOriginFault(text: string): string | null {
+  if (text === '*') return null;
+  const match = /^([a-z][a-z0-9+.-]*):\/\/[^/?#@\s,*]+/i.exec(text);
+  if (match === null) return "is not the origin of a page; write for instance https://shop.example, or '*'";
+  const isWeb = /^https?$/i.test(match[1] as string);
+  if (isWeb && !URL.canParse(text)) return 'is not a URL; write for instance https://shop.example';
+  const origin = isWeb ? new URL(text).origin : match[0].toLowerCase();
+  return origin === text ? null : `is not as browsers send it; write ${origin}`;
+}
+
 /** The same for the store's URL; it holds a password, so nothing of it is ever repeated. */
 export function storeUrlFault(text: string): string | null {
   if (!/^postgres(ql)?:\/\//.test(text))
     return 'must start with postgres://; write postgres://user:password@host:5432/database';
+  const authority = /^\w+:\/\/([^/?#]*)/.exec(text)?.[1] ?? '';
+  const hosts = authority.slice(authority.lastIndexOf('@') + 1);
+  if (hosts.includes(','))
+    return 'names several hosts; write one, whose name leads to the primary, as a load balancer or the provider gives it';
+  if (hosts === '' && authority !== '')
+    return 'has a user and no host; for a socket file write postgres://user:password@localhost/database?host=/directory';
   if (!URL.canParse(text)) {
     return 'is not a URL; percent-encode special characters of the password, for instance %40 for @ and %2F for /';
   }
-  return null;
+  return storeQueryFault(new URL(text).searchParams);
 }

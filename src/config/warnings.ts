@@ -56,15 +56,16 @@ function policyWarnings(path: Path, policy: Policy, { defaults }: Settings): Fin
 }
 
 /** Several routes may share a path, each with methods of its own: together they guard it. */
-function withTwins(route: Settings['routes'][number], { defaults, routes }: Settings): Policy {
+function withTwins(route: Settings['routes'][number], { defaults, routes, routing }: Settings): Policy {
   if (route.methods === undefined) return route;
+  const idOf = (path: string) => patternId(path, routing.ignoreCase);
   const twins = routes.filter(
-    ({ path, mode }) => patternId(path) === patternId(route.path) && (mode ?? defaults.mode) === 'enforce',
+    ({ path, mode }) => idOf(path) === idOf(route.path) && (mode ?? defaults.mode) === 'enforce',
   );
   return { ...route, methods: twins.flatMap(({ methods }) => methods ?? defaults.methods) };
 }
 
-function routeWarnings({ routes }: Settings, i: number): Finding[] {
+function routeWarnings({ routes, routing }: Settings, i: number): Finding[] {
   const pattern = routes[i]?.path ?? '/';
   const path: Path = ['routes', i, 'path'];
   const template = templateSegment(pattern);
@@ -73,7 +74,7 @@ function routeWarnings({ routes }: Settings, i: number): Finding[] {
     return [{ path, text }];
   }
   const others = routes.filter((_, j) => j !== i).map((route) => route.path);
-  if (!isShadowed(pattern, others)) return [];
+  if (!isShadowed(pattern, others, routing.ignoreCase)) return [];
   return [
     {
       path,
@@ -82,17 +83,17 @@ function routeWarnings({ routes }: Settings, i: number): Finding[] {
   ];
 }
 
-/** `mode: off` on a route is said on purpose; off everywhere is more likely a mistake. */
-function guardWarnings({ defaults, routes }: Settings): Finding[] {
-  const guards = defaults.mode === 'enforce' || routes.some((route) => route.mode === 'enforce');
-  return guards
-    ? []
-    : [
-        {
-          path: ['defaults', 'mode'],
-          text: 'is off and no route enforces: nothing is guarded; write enforce where retries must be safe',
-        },
-      ];
+/** `mode: off` on a route is said on purpose; off everywhere else lets through whatever no route was thought to match. */
+function guardWarnings({ defaults, routes, routing }: Settings): Finding[] {
+  if (defaults.mode === 'enforce') return [];
+  const path: Path = ['defaults', 'mode'];
+  if (!routes.some((route) => route.mode === 'enforce')) {
+    const text = 'is off and no route enforces: nothing is guarded; write enforce where retries must be safe';
+    return [{ path, text }];
+  }
+  const example = routing.ignoreCase ? '' : ', for instance that of a route in another letter case';
+  const text = `is off: a path that no route matches is not guarded${example}; write enforce, and mode: off on routes that need no keys`;
+  return [{ path, text }];
 }
 
 function drainWarnings({ drain, upstream, routes }: Settings, isWritten: (path: Path) => boolean): Finding[] {

@@ -1,27 +1,74 @@
+import { type Ignored, ignoredBy } from './json-pointer.ts';
+import { spell } from './json-token.ts';
 import { part } from './parts.ts';
 
 /** More than any server reads from a form; bounds the sorting. */
 const maxFields = 4096;
 
 interface Field {
-  sortedBy: string;
   readonly name: string;
   /** null: no `=` came; to Rack that is not the empty text. */
   readonly value: string | null;
 }
 
-/** Fields sorted by decoded name, order kept among equal names. null where parsers may see other fields than we do. */
-export function canonicalForm(body: Buffer): string | null {
-  const fields = readFields(body);
-  if (fields === null) return null;
-  // To Rack and PHP `a[]` and `a[][b]` mean "the next one": then the order among all fields of `a` matters.
-  if (fields.some((field) => field.name.includes('[]'))) {
-    for (const field of fields) field.sortedBy = field.name.split('[', 1)[0] as string;
-  }
-  fields.sort((a, b) => (a.sortedBy < b.sortedBy ? -1 : a.sortedBy > b.sortedBy ? 1 : 0));
+/**
+ * Fields sorted by decoded name, order kept among equal names. null where parsers may see other fields than we do. What is
+ * ignored leaves nothing; where something may be and two of the rest may meet, these stay in their order.
+ */
+export function canonicalForm(body: Buffer, ignore: readonly string[]): string | null {
+  const all = readFields(body);
+  if (all === null) return null;
+  const fields = ignore.length === 0 ? all : withoutIgnored(all, ignoredBy(ignore));
+  if (!mayMeet(fields)) fields.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  else if (ignore.length === 0) return null;
   let text = '';
   for (const { name, value } of fields) text += value === null ? `${part(name)}-` : part(name) + part(value);
   return text;
+}
+
+function withoutIgnored(fields: readonly Field[], ignored: Ignored): Field[] {
+  return fields.filter(({ name }) => !isIgnored(name, ignored));
+}
+
+const nestedName = /^([^[\]]+)((?:\[[^[\]]*\])+)$/;
+
+/** `/nonce` is the field `nonce`, `/metadata/sentAt` the field `metadata[sentAt]`; each with all in brackets behind it. */
+function isIgnored(name: string, ignored: Ignored): boolean {
+  const text = Buffer.from(name, 'latin1').toString('utf8');
+  const nested = nestedName.exec(text);
+  const steps =
+    nested === null ? [text] : [nested[1] as string, ...(nested[2] as string).slice(1, -1).split('][')];
+  let place: Ignored | undefined = ignored;
+  for (const step of steps) {
+    place = place.below.get(spell(step));
+    if (place === undefined) return false;
+    if (place.whole) return true;
+  }
+  return false;
+}
+
+/**
+ * Without controls, space, brackets and dot: PHP makes `_` of some of them and cuts a name at a NUL, and many servers read brackets
+ * and dots as a path.
+ */
+const plainName = /^[!-\-/-Z\\^-~\x80-\xff]*$/;
+const hasCase = /[A-Z\x80-\xff]/;
+
+/** Whether an upstream may read two of the names as one: then it matters which comes first. */
+function mayMeet(fields: readonly Field[]): boolean {
+  let anyCase = false;
+  for (const { name } of fields) {
+    if (!plainName.test(name)) return true;
+    anyCase ||= hasCase.test(name);
+  }
+  if (!anyCase) return false;
+  const names = new Set(fields.map((field) => field.name));
+  return new Set([...names].map(withoutCase)).size < names.size;
+}
+
+/** ASP.NET compares names without case. Upper case first: `ſ` and `s` have the same one. */
+function withoutCase(name: string): string {
+  return Buffer.from(name, 'latin1').toString('utf8').toUpperCase().toLowerCase();
 }
 
 /** Decodes to bytes, whatever the charset. Empty fields are none, as to every server. */
@@ -57,7 +104,7 @@ function readFields(body: Buffer): Field[] | null {
   for (let i = 0; i < ends.length; i += 3) {
     const [from, middle, end] = [ends[i] as number, ends[i + 1] as number, ends[i + 2] as number];
     const name = text.slice(from, middle === -1 ? end : middle);
-    fields.push({ sortedBy: name, name, value: middle === -1 ? null : text.slice(middle, end) });
+    fields.push({ name, value: middle === -1 ? null : text.slice(middle, end) });
   }
   return fields;
 }

@@ -2,9 +2,12 @@ import { hash } from 'node:crypto';
 import { canonicalForm } from './canonical-form.ts';
 import { canonicalJson } from './canonical-json.ts';
 import { canonicalMultipart } from './canonical-multipart.ts';
-import { type MediaType, parseMediaType } from './media-type.ts';
+import { headerDigestOf } from './fingerprint-headers.ts';
+import { foldName } from './fold-name.ts';
+import { isForm, isJson, type MediaType, parseMediaType } from './media-type.ts';
+import { isMethodOverride } from './method-override.ts';
 import { byFirst, part, parts } from './parts.ts';
-import type { Fingerprint } from './record.ts';
+import type { Fingerprint, HeaderDigest } from './record.ts';
 
 /** What makes two requests "the same". Header text and target are one character a byte, as Node gives them. */
 export interface FingerprintInput {
@@ -18,23 +21,26 @@ export interface FingerprintInput {
 
 export interface FingerprintRule {
   readonly body: 'canonical' | 'raw';
-  /** JSON pointers of what does not count. */
+  /** JSON pointers of what does not count: members of JSON, fields of a form. */
   readonly ignore: readonly string[];
+  /** Names of headers that count beside those that always do. */
+  readonly headers: readonly string[];
 }
 
 /** Part of every rule id: raise it when the same request would get another `digest` than before. */
-const version = 'v1';
+const version = 'v3';
 
 /** Every part carries its length and every form of body its own word, so that no two requests read the same. */
 export function fingerprintOf(input: FingerprintInput, rule: FingerprintRule): Fingerprint {
   const headers = pickHeaders(input.rawHeaders);
   const query = input.query === null ? '-' : part(input.query);
-  const start = `${part(input.method)}${part(input.path)}${query}${headers.conditions}`;
+  const start = `${part(input.method)}${part(input.path)}${query}${headers.conditions}${headers.overrides}`;
   // Hashed once, however large, and without a copy.
   const bodyHash = hash('sha256', input.body, 'hex');
   const raw = sha256(`raw ${start}${parts(headers.types)}${parts(headers.encodings)}${bodyHash}`);
-  if (rule.body === 'raw') return { rule: ruleId(rule), digest: raw, raw };
-  return new LateFingerprint(rule, raw, { start, headers, body: input.body, bodyHash });
+  const listed = headerDigestOf(input.rawHeaders, rule.headers);
+  if (rule.body === 'raw') return { rule: ruleId(rule), digest: raw, raw, headers: listed };
+  return new LateFingerprint(rule, { raw, headers: listed }, { start, headers, body: input.body, bodyHash });
 }
 
 interface Contents {
@@ -51,13 +57,19 @@ interface Contents {
 class LateFingerprint implements Fingerprint {
   readonly rule: string;
   readonly raw: Buffer;
+  readonly headers: HeaderDigest | null;
   readonly #ignore: readonly string[];
   #contents: Contents | null;
   #digest: Buffer | null = null;
 
-  constructor(rule: FingerprintRule, raw: Buffer, contents: Contents) {
+  constructor(
+    rule: FingerprintRule,
+    { raw, headers }: Pick<Fingerprint, 'raw' | 'headers'>,
+    contents: Contents,
+  ) {
     this.rule = ruleId(rule);
     this.raw = raw;
+    this.headers = headers;
     this.#ignore = rule.ignore;
     this.#contents = contents;
   }
@@ -75,8 +87,8 @@ class LateFingerprint implements Fingerprint {
 const plainRules = { canonical: `${version}:canonical`, raw: `${version}:raw` };
 const ignoreRules = new WeakMap<readonly string[], string>();
 
-/** Names what `digest` means. Digests of other ids are not compared, only `raw` is. */
-export function ruleId(rule: FingerprintRule): string {
+/** Names what `digest` means, without the headers of the rule. Digests of other ids are not compared, only `raw` is. */
+export function ruleId(rule: Pick<FingerprintRule, 'body' | 'ignore'>): string {
   // Raw bodies have no members to ignore.
   if (rule.body === 'raw' || rule.ignore.length === 0) return plainRules[rule.body];
   let id = ignoreRules.get(rule.ignore);
@@ -96,6 +108,8 @@ function sha256(text: string): Buffer {
 interface Picked {
   /** If-* headers by name, their order kept where one came twice. */
   readonly conditions: string;
+  /** Headers that name another method, likewise; empty without any. */
+  readonly overrides: string;
   readonly types: readonly string[];
   readonly encodings: readonly string[];
 }
@@ -106,6 +120,7 @@ function pickHeaders(rawHeaders: readonly string[]): Picked {
   const types: string[] = [];
   const encodings: string[] = [];
   const conditions: [name: string, value: string][] = [];
+  const overrides: [name: string, value: string][] = [];
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string;
     const value = rawHeaders[i + 1] as string;
@@ -114,10 +129,11 @@ function pickHeaders(rawHeaders: readonly string[]): Picked {
     else if (name.length === 16 && name.toLowerCase() === 'content-encoding') encodings.push(value);
     else if ((name.charCodeAt(0) | 0x20) === 0x69 && name.slice(0, 3).toLowerCase() === 'if-') {
       conditions.push([name.toLowerCase(), value]);
-    }
+    } else if (isMethodOverride(name)) overrides.push([foldName(name), value]);
   }
   const sorted = conditions.length === 0 ? noConditions : parts(conditions.sort(byFirst).flat());
-  return { conditions: sorted, types, encodings };
+  const override = overrides.length === 0 ? '' : `override ${parts(overrides.sort(byFirst).flat())}`;
+  return { conditions: sorted, overrides: override, types, encodings };
 }
 
 /** Media type, content-encoding and body: in canonical form where the body has one, otherwise its raw bytes. */
@@ -147,12 +163,12 @@ interface Canonical {
 
 function canonicalBody(type: MediaType, body: Buffer, ignore: readonly string[]): Canonical | null {
   const { essence, boundaries } = type;
-  if (essence === 'application/json' || essence === 'text/json' || essence.endsWith('+json')) {
-    return canonical('json', canonicalJson(body, ignore));
-  }
-  if (essence === 'application/x-www-form-urlencoded') return canonical('form', canonicalForm(body));
-  if (boundaries.length !== 1) return null;
-  return canonical('multipart', canonicalMultipart(body, boundaries[0] as string));
+  if (boundaries.length === 1)
+    return canonical('multipart', canonicalMultipart(body, boundaries[0] as string));
+  if (type.otherCharset) return null;
+  if (isJson(essence)) return canonical('json', canonicalJson(body, ignore));
+  if (isForm(essence)) return canonical('form', canonicalForm(body, ignore));
+  return null;
 }
 
 function canonical(form: Canonical['form'], text: string | null): Canonical | null {

@@ -43,7 +43,7 @@ function isKept(pair: readonly string[]): boolean {
 /** An empty value can always be stored: if not even that is kept, it is the name. */
 function notKept([name]: readonly [name: string, value: string]): string {
   if (isKept([name, ''])) return `the value of ${name} has letters that no header may have; use plain ASCII`;
-  return `${name} is never stored with an answer: it is no header name, or it speaks about one connection or one client; leave it out`;
+  return `${name} is never stored with an answer: it is no header name, or it speaks about one connection, one client or one moment; leave it out`;
 }
 
 function fault(text: string): GivenAnswer {

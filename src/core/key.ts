@@ -1,3 +1,5 @@
+import { readsAs } from './fold-name.ts';
+
 export interface KeyLimits {
   readonly minLength: number;
   readonly maxLength: number;
@@ -42,6 +44,12 @@ export function findKey(
     const value = rawHeaders[i + 1] as string;
     const source = sourceNamed(name, sources);
     if (source === undefined) {
+      const meant = sourceMeant(name, sources);
+      if (meant !== undefined) {
+        return invalid(
+          `A header has the name ${meant} with other punctuation, and some services read it as that. Send ${meant} only.`,
+        );
+      }
       const lost = sourceInConnection(name, value, sources);
       if (lost === undefined) continue;
       return invalid(`The Connection header names ${lost}, which takes it off on the way. Do not name it.`);
@@ -103,6 +111,12 @@ function sourceNamed(name: string, sources: readonly string[]): string | undefin
   for (const source of sources) {
     if (source.length === name.length && source === name.toLowerCase()) return source;
   }
+  return undefined;
+}
+
+/** The source that lenient upstreams take this name for. */
+function sourceMeant(name: string, sources: readonly string[]): string | undefined {
+  for (const source of sources) if (readsAs(name, source)) return source;
   return undefined;
 }
 

@@ -1,3 +1,5 @@
+import type { Cors } from './cors.ts';
+import type { FingerprintRule } from './fingerprint.ts';
 import type { Dialect } from './problem.ts';
 import type { OutcomeTable } from './settle.ts';
 
@@ -17,6 +19,8 @@ export type ForwardKey =
   | { readonly kind: 'strip' }
   | { readonly kind: 'rename'; readonly header: string };
 
+export const guardableMethods = ['POST', 'PATCH', 'PUT', 'DELETE'] as const;
+
 /** Everything that decides how one request is treated; resolved from defaults and routes when the config is loaded. */
 export interface Policy {
   /** The route's path pattern, or `default`: a label for logs and metrics, never part of identity. */
@@ -24,8 +28,8 @@ export interface Policy {
   readonly mode: 'enforce' | 'off';
   readonly methods: readonly string[];
   readonly requireKey: boolean;
-  readonly fingerprint: { readonly body: 'canonical' | 'raw'; readonly ignore: readonly string[] };
-  readonly inFlight: { readonly waitMs: number; readonly answer: 409 | 202 };
+  readonly fingerprint: FingerprintRule;
+  readonly inFlight: { readonly waitMs: number; readonly answer: 409 | 202 | 503 };
   readonly outcomes: OutcomeTable;
   readonly retentionMs: number;
   readonly maxRequestBodyBytes: number;
@@ -35,5 +39,6 @@ export interface Policy {
   /** One more commit before sending, so that a crash before it frees the key instead of leaving it unknown. */
   readonly dispatchMark: boolean;
   readonly dialect: Dialect;
+  readonly cors: Cors;
   readonly upstream: UpstreamTarget;
 }

@@ -65,6 +65,15 @@ export interface Fingerprint {
   readonly digest: Buffer;
   /** Digest over the raw bytes: equal means identical whatever the rule. */
   readonly raw: Buffer;
+  /** null: no header counts beside those that are in both digests. */
+  readonly headers: HeaderDigest | null;
+}
+
+/** Of the headers that the config adds to a fingerprint. See core/fingerprint-headers.ts. */
+export interface HeaderDigest {
+  /** Names the list of headers; digests of different lists are not comparable. Hexadecimal, as is the next. */
+  readonly list: string;
+  readonly digest: string;
 }
 
 /** An upstream's answer as it is kept. */
@@ -90,6 +99,8 @@ export interface StoredRecord {
   readonly retainUntilMs: number | null;
   /** Purged a moment ago: another replica may still replay the old answer, so nothing may run yet. */
   readonly blocked: boolean;
+  /** Of the answer that settled it, also where that is not kept; null: there was none. */
+  readonly status: number | null;
   /** Present exactly in `completed`. */
   readonly answer: StoredAnswer | null;
 }

@@ -1,3 +1,4 @@
+import { foldName } from './fold-name.ts';
 import { Remembered } from './remembered.ts';
 
 /** The upstream's answer on its way to the client, into the store, and out of it. Headers are flat lists, as in Node. */
@@ -17,14 +18,20 @@ const notForClients = new Set([
   ...hopByHop,
   // We frame the answer ourselves.
   'content-length',
-  // Ours to say: an upstream that is itself guarded must not speak for us.
+]);
+
+/** Ours to say, under any punctuation: an upstream that is itself guarded must not speak for us. */
+const ourNames = new Set([
   'idempotency-status',
   'idempotent-replayed',
   'idempotency-expires',
   'x-request-id',
 ]);
 
-/** Meant for the one client that asked first: credentials, and an age that would be wrong by the next replay. */
+/**
+ * Meant for the one client that asked first: credentials, and times that would be wrong by the next replay. A replay carries
+ * its own Date, by which AWS clients set the clock that they sign with.
+ */
 const notForReplay = new Set([
   ...notForClients,
   'set-cookie',
@@ -34,6 +41,7 @@ const notForReplay = new Set([
   'proxy-authenticate',
   'proxy-authentication-info',
   'age',
+  'date',
 ]);
 
 /** Between us and the upstream only. */
@@ -62,7 +70,8 @@ function fateOf(name: string): Fate {
   const known = fates.get(name);
   if (known !== undefined) return known;
   const lower = Buffer.from(name.toLowerCase(), 'latin1').toString('latin1');
-  const isOurs = lower.startsWith(ourPrefix);
+  const folded = foldName(lower);
+  const isOurs = folded.startsWith(ourPrefix) || ourNames.has(folded);
   const fate = {
     lower,
     isToken: token.test(name),
@@ -80,22 +89,42 @@ export function clientHeaders(flat: readonly string[]): string[] {
   for (let i = 0; i < flat.length; i += 2) {
     const name = flat[i] as string;
     const fate = fateOf(name);
-    if (!fate.mayPass || (named.length > 0 && named.includes(fate.lower))) continue;
+    if (!fate.mayPass || named.has(fate.lower)) continue;
     kept.push(name, flat[i + 1] as string);
   }
   return kept;
 }
 
-/** What `Connection` lists, lower-case. */
-export function connectionNames(flat: readonly string[]): readonly string[] {
-  let names: readonly string[] = [];
+const noNames: ReadonlySet<string> = new Set();
+/** By the value of Connection, of which most messages have the same few. */
+const namesOf = new Remembered<ReadonlySet<string>>(100, 64);
+
+/** What `Connection` lists, lower-case. A set: both the list and the fields it is compared with may be many. */
+export function connectionNames(flat: readonly string[]): ReadonlySet<string> {
+  let value: string | null = null;
+  let others: string[] | null = null;
   for (let i = 0; i < flat.length; i += 2) {
     const name = flat[i] as string;
     if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
-    const value = (flat[i + 1] as string).toLowerCase();
-    names = names.concat(value.split(',').map((item) => item.trim()));
+    if (value === null) value = flat[i + 1] as string;
+    else (others ??= []).push(flat[i + 1] as string);
   }
+  if (value === null) return noNames;
+  if (others !== null) return listed([value, ...others].join());
+  const known = namesOf.get(value);
+  if (known !== undefined) return known;
+  const names = listed(value);
+  namesOf.keep(value, names);
   return names;
+}
+
+function listed(value: string): ReadonlySet<string> {
+  return new Set(
+    value
+      .toLowerCase()
+      .split(',')
+      .map((item) => item.trim()),
+  );
 }
 
 /** Takes what `clientHeaders` gave. What could not be sent again is not kept. */

@@ -6,7 +6,7 @@
 //
 // Compared is RFC 3986's normal form (section 6.2.2): escapes of unreserved characters decoded, hex in upper case, dot
 // segments resolved; and without `;` parameters. So `/v1/%63harges` and `/v1/charges;x` do not escape the policy of `/v1/charges`. A trailing slash
-// does not matter: most frameworks route both spellings to one handler. Letter case does matter.
+// does not matter: most frameworks route both spellings to one handler. Letter case matters unless `ignoreCase` is on (routes.ts).
 // Paths that servers read differently (encoded or double slashes) are refused before, see ambiguousPath in request.ts.
 // Only policy is chosen this way: scope, fingerprint and the forwarded target keep the raw path.
 
@@ -18,16 +18,17 @@ export interface Pattern {
 }
 
 /** `pattern` has no fault (see patternFault). */
-export function parsePattern(pattern: string): Pattern {
+export function parsePattern(pattern: string, ignoreCase = false): Pattern {
   const below = pattern.endsWith('/*');
-  const path = normalPath(below ? pattern.slice(0, -2) : pattern);
+  const normal = normalPath(below ? pattern.slice(0, -2) : pattern);
+  const path = ignoreCase ? foldCase(normal) : normal;
   const segments = path === '/' ? [] : path.slice(1).split('/');
   return { segments: segments.map((segment) => (segment === '*' ? null : segment)), below };
 }
 
 /** One text for all spellings of a pattern: two routes with the same one are the same route. */
-export function patternId(pattern: string): string {
-  const { segments, below } = parsePattern(pattern);
+export function patternId(pattern: string, ignoreCase = false): string {
+  const { segments, below } = parsePattern(pattern, ignoreCase);
   return `/${[...segments.map((segment) => segment ?? '*'), ...(below ? ['*'] : [])].join('/')}`;
 }
 
@@ -59,6 +60,26 @@ export function normalPath(path: string): string {
   return resolveDots(withoutParameters(decodeUnreserved(path)));
 }
 
+/** One text for every letter case of a path, also of letters that are escaped. `path` is in normal form. */
+export function foldCase(path: string): string {
+  return path.includes('%') ? path.split('/').map(foldSegment).join('/') : withoutCase(path);
+}
+
+function foldSegment(segment: string): string {
+  if (!segment.includes('%')) return withoutCase(segment);
+  try {
+    return encodeURIComponent(withoutCase(decodeURIComponent(segment)));
+  } catch {
+    // Not UTF-8: only its ASCII has a case that servers agree on.
+    return segment.toLowerCase();
+  }
+}
+
+/** Upper case first: some letters have no lower case of their own and share the upper one. */
+function withoutCase(text: string): string {
+  return text.toUpperCase().toLowerCase();
+}
+
 function decodeUnreserved(path: string): string {
   return path.replaceAll(/%[0-9a-f]{2}/gi, (escape) => {
     const char = String.fromCharCode(Number.parseInt(escape.slice(1), 16));
@@ -82,11 +103,11 @@ function resolveDots(path: string): string {
 }
 
 /** Whether the other patterns leave nothing for this one: `/a` and `/a/*` + `/*` together are all of `/a/*`, and both win over it. */
-export function isShadowed(pattern: string, others: readonly string[]): boolean {
-  const id = patternId(pattern);
+export function isShadowed(pattern: string, others: readonly string[], ignoreCase = false): boolean {
+  const id = patternId(pattern, ignoreCase);
   if (!id.endsWith('/*')) return false;
   const exact = id.slice(0, -2) || '/';
-  const ids = new Set(others.map(patternId));
+  const ids = new Set(others.map((other) => patternId(other, ignoreCase)));
   // A pattern that ends in `*` is never of one path alone.
   return !exact.endsWith('/*') && ids.has(exact) && ids.has(`${id}/*`);
 }

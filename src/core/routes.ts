@@ -1,5 +1,6 @@
 import type { Policy } from './policy.ts';
-import { normalPath, type Pattern, parsePattern, patternId } from './route-pattern.ts';
+import { foldCase, normalPath, type Pattern, parsePattern, patternId } from './route-pattern.ts';
+import { stricterOf } from './stricter-policy.ts';
 
 /**
  * Which policy a request gets.
@@ -7,6 +8,7 @@ import { normalPath, type Pattern, parsePattern, patternId } from './route-patte
  * The path picks the route, the most specific one; the order of the list never matters. Only then does the method count:
  * a request is guarded if the route's mode is `enforce` and its methods name the method, else it passes through to that
  * route's upstream. A method that the route does not name does not fall back to a wider route or to the defaults.
+ * A request that an override header makes another method's is guarded if either method is.
  * Several routes may share one path if their methods are disjoint and their upstream is the same (config checks both).
  *
  * Most specific: an exact path; then more literal segments; then more segments; then no trailing `/*`; then the literal
@@ -18,6 +20,11 @@ export interface Policies {
   readonly all: readonly Policy[];
   /** `rawPath`: the origin-form target without its query, as it came. Not starting with a slash: the defaults. */
   policyFor(method: string, rawPath: string): Policy;
+  /**
+   * The policy of a request that may run as any of `methods`, its own first: one that guards if any of their policies does, the
+   * stricter of several.
+   */
+  policyForAny(methods: readonly [string, ...string[]], rawPath: string): Policy;
 }
 
 export function isGuarded(policy: Policy, method: string): boolean {
@@ -32,31 +39,40 @@ interface Entry extends Pattern {
 /** A path whose normal form may differ: an escape, a parameter, a dot segment, a trailing slash. */
 const unusual = /[%;]|\/\.|.\/$/;
 
-/** `routes`: each policy's `route` is its pattern, without fault. */
-export function compileRoutes(defaults: Policy, routes: readonly Policy[]): Policies {
-  const { exact, wild } = entriesOf(routes);
+/** `routes`: each policy's `route` is its pattern, without fault. `ignoreCase`: a path matches in any letter case. */
+export function compileRoutes(defaults: Policy, routes: readonly Policy[], ignoreCase = false): Policies {
+  const { exact, wild } = entriesOf(routes, ignoreCase);
 
-  function find(method: string, path: string): Policy {
+  const elsewhere = [defaults];
+
+  function policiesAt(rawPath: string): readonly Policy[] {
+    if (!rawPath.startsWith('/')) return elsewhere;
+    const normal = unusual.test(rawPath) ? normalPath(rawPath) : rawPath;
+    const path = ignoreCase ? foldCase(normal) : normal;
     const entry = exact.get(path);
-    if (entry !== undefined) return pick(entry.policies, method);
-    for (const candidate of wild) if (matches(candidate, path)) return pick(candidate.policies, method);
-    return defaults;
+    if (entry !== undefined) return entry.policies;
+    for (const candidate of wild) if (matches(candidate, path)) return candidate.policies;
+    return elsewhere;
   }
 
-  function policyFor(method: string, rawPath: string): Policy {
-    if (!rawPath.startsWith('/')) return defaults;
-    return find(method, unusual.test(rawPath) ? normalPath(rawPath) : rawPath);
-  }
-
-  return { defaults, all: [defaults, ...routes], policyFor };
+  return {
+    defaults,
+    all: [defaults, ...routes],
+    policyFor: (method, rawPath) => pick(policiesAt(rawPath), method),
+    policyForAny: (methods, rawPath) => pickForAny(policiesAt(rawPath), methods),
+  };
 }
 
-function entriesOf(routes: readonly Policy[]): { exact: Map<string, Entry>; wild: Entry[] } {
+function entriesOf(
+  routes: readonly Policy[],
+  ignoreCase: boolean,
+): { exact: Map<string, Entry>; wild: Entry[] } {
   const entries = new Map<string, Entry>();
   for (const policy of routes) {
-    const id = patternId(policy.route);
+    const id = patternId(policy.route, ignoreCase);
     const entry = entries.get(id);
-    if (entry === undefined) entries.set(id, { ...parsePattern(policy.route), policies: [policy] });
+    if (entry === undefined)
+      entries.set(id, { ...parsePattern(policy.route, ignoreCase), policies: [policy] });
     else entry.policies.push(policy);
   }
   const isExact = (entry: Entry): boolean => !entry.below && !entry.segments.includes(null);
@@ -101,6 +117,15 @@ function matches(pattern: Pattern, path: string): boolean {
     slash = end;
   }
   return pattern.below || slash === path.length;
+}
+
+function pickForAny(policies: readonly Policy[], methods: readonly [string, ...string[]]): Policy {
+  const guards = policies.filter((policy) => methods.some((method) => isGuarded(policy, method)));
+  // The request's own method first.
+  const own = pick(policies, methods[0]);
+  const first = guards.includes(own) ? own : guards[0];
+  if (first === undefined) return own;
+  return guards.filter((policy) => policy !== first).reduce(stricterOf, first);
 }
 
 /** A method that no route of this path names is not guarded by any of them, and they share their upstream: the first will do. */

@@ -44,6 +44,8 @@ export function settle(ending: Ending, table: OutcomeTable): Outcome {
 }
 
 function settleAnswer(ending: Extract<Ending, { kind: 'answered' }>, table: OutcomeTable): Outcome {
+  // What only a close ended may have been cut: to payments it is no answer, whatever the table or its own head says.
+  if (ending.closeFramed && table.preset === 'payments') return 'unknown';
   // The upstream knows best; a value we do not know is no word at all.
   switch (ending.upstreamSays?.trim().toLowerCase()) {
     case 'executed':
@@ -53,11 +55,11 @@ function settleAnswer(ending: Extract<Ending, { kind: 'answered' }>, table: Outc
     case 'unknown':
       return 'unknown';
   }
-  const outcome =
-    table.overrides[ending.status] ?? presetOutcome(table.preset, ending.status, ending.hasRetryAfter);
-  // A body that only a close ended may be cut: payments never calls that an answer.
-  if (outcome === 'store' && ending.closeFramed && table.preset === 'payments') return 'unknown';
-  return outcome;
+  return outcomeOf(table, ending.status, ending.hasRetryAfter);
+}
+
+export function outcomeOf(table: OutcomeTable, status: number, hasRetryAfter: boolean): Outcome {
+  return table.overrides[status] ?? presetOutcome(table.preset, status, hasRetryAfter);
 }
 
 function presetOutcome(preset: PresetName, status: number, hasRetryAfter: boolean): Outcome {

@@ -1,5 +1,6 @@
 import type { Address } from '../config/address.ts';
-import { type Finding, failure, ok } from './check.ts';
+import type { Config, StoreConfig } from '../config/config.ts';
+import { type Finding, failure, ok, warning } from './check.ts';
 
 /** What came of trying to listen there. */
 export type PortFacts = 'free' | 'in_use' | 'not_allowed' | 'not_of_this_machine';
@@ -36,8 +37,28 @@ export function judgePort(use: 'data' | 'ops', address: Address, port: PortFacts
 
 export function judgeTenant(tenantHeader: string | null): Finding {
   return tenantHeader === null
-    ? ok('none: all clients share one space of keys')
+    ? warning(
+        'tenant none: who repeats the key and the request of another client gets the answer of that client',
+        'set tenant.from where clients do not trust each other',
+      )
     : ok(`from the header ${tenantHeader}, which only a gateway that you trust may set`);
+}
+
+/** An embedded store is of one process, and so of one service. */
+export function judgeSharing(store: StoreConfig): Finding {
+  return store.kind === 'external'
+    ? warning(
+        'two services on one database answer for each other where their keys and paths are alike',
+        'give each service a database of its own',
+      )
+    : ok('a store of its own');
+}
+
+/** For the log of a start: who may get whose answer. */
+export function exposureWarnings({ tenantHeader, store }: Config): string[] {
+  return [judgeTenant(tenantHeader), judgeSharing(store)].flatMap((finding) =>
+    finding.level === 'warning' ? [`${finding.text}; ${finding.advice}`] : [],
+  );
 }
 
 function textOf({ host, port }: Address): string {

@@ -1,4 +1,5 @@
 import { duration } from '../config/duration.ts';
+import type { OncegateError } from '../errors.ts';
 import type { ProbeFacts } from '../store/postgres/inspect-probe.ts';
 import type { CountFacts, TimeFacts, VacuumFacts } from '../store/postgres/inspect-records.ts';
 import { type Finding, failure, ok, skipped, warning } from './check.ts';
@@ -44,6 +45,12 @@ export function judgeUnknown(facts: CountFacts | null): Finding {
     `${records(count)} unknown, the oldest since ${roughly(oldestMs ?? 0)}; no retry runs them`,
     'run: oncegate keys list; find out from the upstream what became of each, then: oncegate keys resolve',
   );
+}
+
+/** null: each was carried out. */
+export function judgeStatements(failed: OncegateError | null): Finding {
+  if (failed === null) return ok('a record of our own went through every statement that a request needs');
+  return failure(failed.message, 'serve does not start before that is mended', failed.code);
 }
 
 /** A lease is renewed three times over; a commit must be short against that. */

@@ -52,21 +52,18 @@ export function judgeWritable({ inRecovery, readOnly }: ServerFacts): Finding {
 }
 
 export function judgeDurability(facts: DurabilityFacts, durability: 'strict' | 'relaxed'): Finding {
-  const { synchronousCommit, fsync, fullPageWrites, synchronousStandbyNames } = facts;
+  const { synchronousCommit, fsync, fullPageWrites, synchronousStandbyNames, mayLoseBy } = facts;
   const text = `synchronous_commit ${synchronousCommit}, fsync ${fsync}, full_page_writes ${fullPageWrites}`;
-  if (synchronousCommit === 'off' || fsync === 'off') {
-    const lost = `${text}: a crash may lose acknowledged keys, and their retries run again`;
+  if (mayLoseBy !== null) {
+    const standby = mayLoseBy === 'crash' ? '' : `, synchronous_standby_names '${synchronousStandbyNames}'`;
+    const lost = `${text}${standby}: a ${mayLoseBy} may lose acknowledged keys, and their retries run again`;
+    const remedy = mayLoseBy === 'crash' ? 'turn them on' : 'set synchronous_commit to on or remote_apply';
     return durability === 'strict'
-      ? failure(lost, 'turn them on; or accept that with store.durability: relaxed', 'store_not_durable')
-      : warning(lost, 'turn them on; store.durability: relaxed accepts it as it is');
+      ? failure(lost, `${remedy}; or accept that with store.durability: relaxed`, 'store_not_durable')
+      : warning(lost, `${remedy}; store.durability: relaxed accepts it as it is`);
   }
   if (fullPageWrites === 'off')
     return warning(`${text}: a crash may leave torn pages`, 'turn full_page_writes on');
-  if (synchronousCommit === 'local' && synchronousStandbyNames !== '')
-    return warning(
-      `${text}: a commit does not wait for the synchronous standby`,
-      'set synchronous_commit to on, or a failover may lose acknowledged keys',
-    );
   return ok(text);
 }
 

@@ -1,71 +1,88 @@
 import { recordSwept } from '../events.ts';
 import type { Lease } from '../store/lease.ts';
-import type { Held, Store } from '../store/store.ts';
+import type { NeverSent, Store } from '../store/store.ts';
 import type { Counts } from './loop.ts';
 
 export interface SweeperDeps {
   readonly store: Store;
   readonly lease: Lease;
-  /** The attempts that this process works on, or cannot rule out to have sent. */
-  readonly attempts: { readonly size: number; isKnown(attempt: string): boolean };
-  readonly leaseMs: number;
+  /** What this process gave up before anything was sent. */
+  readonly unsent: {
+    all(): readonly (NeverSent & { readonly sinceMs: number })[];
+    drop(attempt: string): void;
+  };
+  /** Monotonic. */
   readonly nowMs: () => number;
 }
 
 /** Records in one pass; the rest waits for the next. */
 export const sweepLimit = 200;
 
+/** Attempts in one statement: some milliseconds. */
+const releaseLimit = 500;
+
 /**
- * Nobody's records become `unknown`, and our own that were never sent are released. It waits one full lease after its
- * start and after each time the store was out: until then others may just not have been able to renew.
+ * Milliseconds in which a reservation that was given up may still arrive at the server. Nothing bounds that for certain: the statement
+ * may lie in the buffers of a connection that we have closed, which Linux repeats for about 100 s; in the queue of PgBouncer, 120 s; in a
+ * server that is stopped. Its wait for a locked row is bounded (200 ms); its wait for a synchronous standby is not, see `#arrivedBeforeMs`.
+ * Errs long: each costs one read by its key in a pass. One that comes later still is nobody's, and becomes unknown.
+ */
+const arrivalMs = 300_000;
+
+/**
+ * Our own records that were never sent are released, and nobody's become `unknown`: what is past its deadline at once, for the database
+ * judges that by its own clock; what only its lease speaks against when leases count (`Lease.isSteady`). A pass that fails says nothing
+ * about the leases of others: a lock, one bad row and a full pool of ours are no outage.
  */
 export class Sweeper {
   readonly #deps: SweeperDeps;
-  #quietUntilMs: number;
 
   constructor(deps: SweeperDeps) {
     this.#deps = deps;
-    this.#quietUntilMs = deps.nowMs() + deps.leaseMs;
   }
 
   async runOnce(signal: AbortSignal): Promise<Counts> {
-    try {
-      const released = await this.#releaseOrphans();
-      if (signal.aborted || this.#deps.nowMs() < this.#quietUntilMs) return { released, swept: 0 };
-      const swept = await this.#deps.store.sweep(sweepLimit);
-      for (const record of swept) recordSwept.publish(record);
-      return { released, swept: swept.length };
-    } catch (error) {
-      this.#quietUntilMs = this.#deps.nowMs() + this.#deps.leaseMs;
-      throw error;
-    }
+    const { store, lease } = this.#deps;
+    let failure: Error | null = null;
+    const released = await this.releaseUnsent(signal).catch((error: Error) => {
+      // It must not keep the rest from being swept.
+      failure = error;
+      return 0;
+    });
+    const swept = signal.aborted ? [] : await store.sweep(sweepLimit, () => lease.isSteady);
+    for (const record of swept) recordSwept.publish(record);
+    if (failure !== null) throw failure;
+    return { released, swept: swept.length };
   }
 
   /**
-   * Reserved for us by a statement whose answer we never saw: nobody forwarded them, so they may run again. Also under the ids
-   * that we had before an outage, while every sweeper is still quiet: soon it would be nobody's and become unknown.
+   * Only those of which this process knows that nothing was sent. A record of ours that is in progress, and that we know nothing of,
+   * proves nothing: a failover may have lost what settled it. At a clean stop it is called once more, for nobody else knows.
    */
-  async #releaseOrphans(): Promise<number> {
-    const { store, lease } = this.#deps;
+  async releaseUnsent(signal: AbortSignal): Promise<number> {
+    const { store, unsent } = this.#deps;
+    const all = unsent.all();
     let released = 0;
-    for (const instance of lease.all) {
-      const orphans = await this.#findOrphans(instance);
-      if (orphans.length > 0) released += await store.releaseIfNeverSent(instance, orphans);
+    for (let at = 0; at < all.length && !signal.aborted; at += releaseLimit) {
+      const some = all.slice(at, at + releaseLimit);
+      // Before the store is asked: what it acknowledges meanwhile proves nothing about what it has looked at.
+      const beforeMs = this.#arrivedBeforeMs();
+      const results = await store.releaseIfNeverSent(some);
+      for (const [index, { attempt, sinceMs }] of some.entries()) {
+        const result = results[index];
+        if (result === 'released') released += 1;
+        if (result === 'released' || (result === 'not_held' && sinceMs < beforeMs)) unsent.drop(attempt);
+      }
     }
     return released;
   }
 
   /**
-   * Listed twice. An attempt may be settled, as unknown for instance, and leave the table after the first list was read
-   * and before we look: it would seem never sent, and be released. What is not known now and in progress still was not.
+   * What was given up before that and holds no record will never hold one. A commit that waits for its standby is not to be seen, for as
+   * long as the standby is away; but commits are acknowledged in their order, so it is over when a later one of ours was.
    */
-  async #findOrphans(instance: string): Promise<readonly Held[]> {
-    const { store, attempts } = this.#deps;
-    // Our running ones must not crowd out the others.
-    const list = () => store.listInProgress(instance, attempts.size + sweepLimit);
-    const suspects = (await list()).filter(({ attempt }) => !attempts.isKnown(attempt));
-    if (suspects.length === 0) return [];
-    const still = new Set((await list()).map(({ attempt }) => attempt));
-    return suspects.filter(({ attempt }) => still.has(attempt));
+  #arrivedBeforeMs(): number {
+    const { lease, nowMs } = this.#deps;
+    return Math.min(lease.renewedMs, nowMs() - arrivalMs);
   }
 }

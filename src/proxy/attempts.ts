@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import type { RecordId } from '../core/record.ts';
 import { elapsedMs, now } from '../store/moment.ts';
-import type { Budget } from './budget.ts';
+import type { Arriving } from './arriving.ts';
 import type { Reply } from './reply.ts';
+import { Unsent } from './unsent.ts';
 
 /** One try of ours, from before its reservation is sent until the store has settled it. */
 export class Attempt {
@@ -10,10 +12,9 @@ export class Attempt {
   /** Milliseconds from its opening after which it must not be sent any more: the sweeper may have called it unknown. */
   readonly deadlineMs: number;
   readonly #opened = now();
-  #waiters: ((reply: Reply) => void)[] | null = null;
+  #waiters: Set<(reply: Reply) => void> | null = null;
   #isConcluded = false;
-  #budget: Budget | null = null;
-  #heldBytes = 0;
+  #answer: Arriving | null = null;
   #isClosed = false;
 
   constructor(instance: string, deadlineMs: number) {
@@ -25,19 +26,16 @@ export class Attempt {
     return elapsedMs(this.#opened) >= this.deadlineMs;
   }
 
-  /** Its answer stays in memory as it comes, until the store has it, however long that takes. */
-  hold(budget: Budget, bytes: number): void {
-    // Given up on while its answer still comes: nobody would give this back.
-    if (this.#isClosed) return;
-    budget.take(bytes);
-    this.#budget = budget;
-    this.#heldBytes += bytes;
+  /** The memory of its answer, to be given back when the store has it. */
+  keep(answer: Arriving): void {
+    this.#answer = answer;
+    // Given up on in the meantime.
+    if (this.#isClosed) answer.close();
   }
 
   letGo(): void {
     this.#isClosed = true;
-    this.#budget?.give(this.#heldBytes);
-    this.#heldBytes = 0;
+    this.#answer?.close();
   }
 
   /** true: who asks now has to look at the record. It may still be unsaved. */
@@ -45,12 +43,16 @@ export class Attempt {
     return this.#isConcluded;
   }
 
-  /** What those who asked for the same key meanwhile are told. */
-  concluded(): Promise<Reply> {
-    return new Promise((resolve) => {
-      this.#waiters ??= [];
-      this.#waiters.push(resolve);
+  /** What those who asked for the same key meanwhile are told. Who does not wait any longer calls `leave`. */
+  concluded(): { readonly reply: Promise<Reply>; readonly leave: () => void } {
+    this.#waiters ??= new Set();
+    const waiters = this.#waiters;
+    let waiter: (reply: Reply) => void = () => {};
+    const reply = new Promise<Reply>((resolve) => {
+      waiter = resolve;
     });
+    waiters.add(waiter);
+    return { reply, leave: () => void waiters.delete(waiter) };
   }
 
   conclude(others: () => Reply): void {
@@ -63,12 +65,12 @@ export class Attempt {
 }
 
 /**
- * The attempts of this process. A record of ours that is in progress and not known here was never dispatched: so an
- * attempt enters before its reservation is sent and leaves only when the store has answered its settlement.
+ * The attempts of this process, each from before its reservation is sent. That one is not here proves nothing: a failover may bring the
+ * record of a settled one back. Only those in `unsent` were never dispatched.
  */
 export class Attempts {
   readonly #running = new Map<string, Attempt>();
-  readonly #unsettled = new Set<string>();
+  readonly unsent = new Unsent();
   readonly #whenIdle: (() => void)[] = [];
 
   open(instance: string, deadlineMs: number): Attempt {
@@ -77,7 +79,7 @@ export class Attempts {
     return attempt;
   }
 
-  /** Settled, or provably never sent. */
+  /** Settled, or nobody waits for it any longer. What is then left in progress may have run: a sweeper calls it unknown. */
   close(attempt: Attempt): void {
     attempt.letGo();
     this.#running.delete(attempt.id);
@@ -89,14 +91,10 @@ export class Attempts {
     return this.#running.get(id);
   }
 
-  /** Over here, but the store never took its settlement. It may have run: the sweeper must not release its record. */
-  leaveUnsettled(attempt: Attempt): void {
-    this.#unsettled.add(attempt.id);
+  /** Given up, and nothing of it was or will be sent: the sweeper releases what record it may have, or may still get. */
+  closeUnsent(attempt: Attempt, { scope, key }: RecordId): void {
+    this.unsent.add({ scope, key, attempt: attempt.id, instance: attempt.instance });
     this.close(attempt);
-  }
-
-  isKnown(id: string): boolean {
-    return this.#running.has(id) || this.#unsettled.has(id);
   }
 
   get size(): number {
@@ -105,7 +103,7 @@ export class Attempts {
 
   /** At the end of a drain: nobody waits for these any longer. */
   abandon(): void {
-    for (const attempt of this.#running.values()) this.leaveUnsettled(attempt);
+    for (const attempt of this.#running.values()) this.close(attempt);
   }
 
   async idle(): Promise<void> {

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { Pace, type PaceLimit } from './pace.ts';
 import { Pieces } from './pieces.ts';
 
 export type BodyResult =
@@ -12,15 +13,20 @@ interface Memory {
   tryHold(bytes: number): boolean;
 }
 
-/** Milliseconds from the head to the body's last byte. Only guarded requests have this limit: others are streamed. */
+/** Milliseconds from the head to the body's last byte, however fast it comes. Only guarded requests have this limit: others are streamed. */
 const bodyTimeoutMs = 60_000;
 
 /** The whole body or nothing: a reservation is only made once every byte is there. */
-export function readBody(req: IncomingMessage, limitBytes: number, memory: Memory): Promise<BodyResult> {
+export function readBody(
+  req: IncomingMessage,
+  limitBytes: number,
+  memory: Memory,
+  pace?: PaceLimit,
+): Promise<BodyResult> {
   if (Number(req.headers['content-length'] ?? 0) > limitBytes) return Promise.resolve({ kind: 'too_large' });
   // Also without a byte to come: its answer will need room.
   if (!memory.tryHold(0)) return Promise.resolve({ kind: 'overloaded' });
-  return new Promise((resolve) => new Reading(req, limitBytes, memory, resolve));
+  return new Promise((resolve) => new Reading(req, limitBytes, memory, { resolve, pace }));
 }
 
 /**
@@ -33,13 +39,14 @@ class Reading {
   readonly #memory: Memory;
   readonly #pieces = new Pieces();
   readonly #timer: NodeJS.Timeout;
+  readonly #pace: Pace;
   #resolve: ((result: BodyResult) => void) | null;
 
   constructor(
     req: IncomingMessage,
     limitBytes: number,
     memory: Memory,
-    resolve: (result: BodyResult) => void,
+    { resolve, pace }: { resolve: (result: BodyResult) => void; pace: PaceLimit | undefined },
   ) {
     this.#req = req;
     this.#limitBytes = limitBytes;
@@ -47,6 +54,8 @@ class Reading {
     this.#resolve = resolve;
     const onCut = (): void => this.#finish({ kind: 'incomplete' });
     this.#timer = setTimeout(onCut, bodyTimeoutMs);
+    this.#pace = new Pace(onCut, pace);
+    this.#pace.start();
     req.on('data', (chunk: Buffer) => this.#add(chunk));
     req.on('end', () => this.#end());
     req.on('close', onCut);
@@ -56,6 +65,7 @@ class Reading {
   #add(chunk: Buffer): void {
     // Of one that was refused the rest is read and thrown away.
     if (this.#resolve === null) return;
+    this.#pace.came(chunk.length);
     if (this.#pieces.bytes + chunk.length > this.#limitBytes) this.#stop('too_large');
     else if (this.#memory.tryHold(chunk.length)) this.#pieces.add(chunk);
     else this.#stop('overloaded');
@@ -75,6 +85,7 @@ class Reading {
     if (resolve === null) return;
     this.#resolve = null;
     clearTimeout(this.#timer);
+    this.#pace.stop();
     this.#pieces.clear();
     resolve(result);
   }

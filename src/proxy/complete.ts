@@ -39,11 +39,11 @@ export async function complete(
   const result = await within(settleAndClose(deps, exchange, settling), unsavedMs);
   if (result.kind === 'settled')
     return conclusionOf(exchange, forwarded, { headers, outcome, retainUntilMs: result.retainUntilMs });
-  capture.discard();
+  if (exchange.settling === null) capture.discard();
   if (result.kind === 'unconfirmed') {
     exchange.error = result.cause;
     // Nothing was promised to be kept: the client may hear what happened.
-    if (outcome !== 'store' && captured.kind === 'whole')
+    if (outcome !== 'store')
       return conclusionOf(exchange, forwarded, { headers, outcome, retainUntilMs: null });
     return both({ kind: 'problem', code: 'answer_unsaved' });
   }
@@ -64,7 +64,8 @@ async function keepEvidence(deps: ProxyDeps, exchange: Exchange, settling: Settl
     () => true,
     () => false,
   );
-  answerRefused.publish({ id: wanted, ...late, kept });
+  const { route } = exchange.policy;
+  answerRefused.publish({ id: wanted, instance: attempt.instance, route, ...late, kept });
 }
 
 /** A fault of ours after the key was reserved: the record becomes unknown, whatever had happened. */
@@ -77,7 +78,10 @@ export async function giveUp(
   const reply: Reply = { kind: 'problem', code: 'upstream_failed' };
   const error = `fault in oncegate: ${exchange.error?.message ?? 'none given'}`;
   const doubt = { scope: wanted.scope, key: wanted.key, attempt: attempt.id, status: null, error };
-  const marked = deps.store.markUnknownIfHeld(doubt).then((result) => close(deps, attempt, result));
+  const marked = deps.store.markUnknownIfHeld(doubt).then((result) => {
+    deps.attempts.close(attempt);
+    return result;
+  });
   await within(marked, unsavedMs);
   exchange.outcome = 'unknown';
   attempt.conclude(() => reply);
@@ -120,17 +124,11 @@ async function settleAndClose(
 ): Promise<SettleResult> {
   const result = await write(deps, exchange, settling);
   if (result.kind === 'refused') await keepEvidence(deps, exchange, settling);
-  return close(deps, settling.attempt, result);
-}
-
-/**
- * Until the store has answered the attempt stays known, or the sweeper would take its record for one never sent. So it does after
- * a refusal: what we were refused by was read, not written by us, and may be lost in a failover. Then its record is in progress
- * again, and becomes unknown at its deadline.
- */
-function close({ attempts }: ProxyDeps, attempt: Attempt, result: SettleResult): SettleResult {
-  if (result.kind === 'settled') attempts.close(attempt);
-  else attempts.leaveUnsettled(attempt);
+  const { attempt, wanted, captured } = settling;
+  // Not settled, and it never started: its record may be in progress, or be so again after a failover, and may still be released.
+  if (result.kind !== 'settled' && captured.ending.kind === 'not_started')
+    deps.attempts.closeUnsent(attempt, wanted);
+  else deps.attempts.close(attempt);
   return result;
 }
 
@@ -188,19 +186,28 @@ function conclusionOf(
     return { first: { kind: 'stream', capture, idempotency, retainUntilMs }, others: () => notKept(outcome) };
   const { status } = head;
   const { body } = captured;
-  const first: Reply = { kind: 'answer', status, headers, body, idempotency, retainUntilMs };
+  const first: Reply = {
+    kind: 'answer',
+    status,
+    headers,
+    body,
+    idempotency,
+    retainUntilMs,
+    isRepeated: false,
+  };
   const { closeFramed } = ending;
   const others = (): Reply => {
     const stored = encodeStored(headers);
     if (outcome === 'store')
       return replay({ status, headers: stored, body, closeFramed }, until, exchange.policy);
-    return { ...first, headers: decodeStored(stored) ?? [] };
+    return { ...first, headers: decodeStored(stored) ?? [], isRepeated: true };
   };
   return { first, others };
 }
 
-/** The store, where it could not be marked as sent or the lease was over when its turn came; else the upstream. */
-function whyNotStarted(error: Error): 'store_unavailable' | 'upstream_unreachable' {
+/** The store, where it could not be marked as sent or the lease was over when its turn came; else memory, or the upstream. */
+function whyNotStarted(error: Error): 'store_unavailable' | 'overloaded' | 'upstream_unreachable' {
+  if (error instanceof UpstreamFault && error.code === 'no_room') return 'overloaded';
   const isOfStore = error instanceof OncegateError && error.code === 'store_unavailable';
   const isRefused = error instanceof UpstreamFault && error.code === 'start_refused';
   return isOfStore || isRefused ? 'store_unavailable' : 'upstream_unreachable';

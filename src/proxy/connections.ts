@@ -1,5 +1,6 @@
-import type { Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { defaultStallMs } from './untaken.ts';
 
 /** What is known of a connection. */
 interface Line {
@@ -7,46 +8,119 @@ interface Line {
   readonly unfinished: ServerResponse[];
   /** A request has come on it. */
   isUsed: boolean;
-  /** No other may. */
-  isSealed: boolean;
+  /** Why no further request is taken on it; null: requests are taken. */
+  sealedBy: 'declined_upgrade' | 'refusal' | 'depth' | null;
+  /** Requests that came on a sealed connection. */
+  ignoredCount: number;
+  /** A request that was answered while its body was still coming. */
+  lingering: IncomingMessage | null;
+  /** When it last had no answer to wait for, or began to linger, and how many bytes had come by then. */
+  sinceMs: number;
+  sinceBytes: number;
+  /** Bytes that the system has taken, and since when no more of them. */
+  takenBytes: number;
+  takenAtMs: number;
 }
+
+/** A client that sends more than this on a sealed connection is cut: each of them takes memory until the last answer is written. */
+const maxIgnored = 100;
+
+export interface ConnectionLimits {
+  /** Requests that may wait for their answers at once. */
+  readonly depth: number;
+  /** Milliseconds and bytes of a body that still comes after its answer; then the connection is closed. */
+  readonly lingerMs: number;
+  readonly lingerBytes: number;
+  /** Milliseconds from an answer to the whole head of the next request. */
+  readonly quietMs: number;
+  /** Milliseconds for a client to take any of an answer that has ended. */
+  readonly untakenMs: number;
+  /** Milliseconds between looks at these times. */
+  readonly watchMs: number;
+}
+
+const defaults: ConnectionLimits = {
+  // Clients that pipeline at all send a handful.
+  depth: 32,
+  // Long enough to finish a body of some megabytes, and to read the answer, over a bad line.
+  lingerMs: 10_000,
+  lingerBytes: 64 * 1_048_576,
+  // More than a kept connection may idle (72 s) and then take for a head (60 s). Node forgets both once an empty line came.
+  quietMs: 150_000,
+  untakenMs: defaultStallMs,
+  watchMs: 1_000,
+};
 
 /** On the socket itself: a look-up in a map for every request costs more than all that is done with it. */
 const line = Symbol('line');
 
 type LineSocket = Socket & { [line]?: Line };
 
-/** The data port's connections, upgraded ones too. */
+/**
+ * The data port's connections, upgraded ones too. Each owns the answers that it still waits for: Node tells only the first of them
+ * when the connection closes, for the others have no socket yet. Here all of them get their one 'close'.
+ */
 export class Connections {
   readonly #open = new Set<LineSocket>();
+  readonly #limits: ConnectionLimits;
+  #isEnding = false;
 
-  constructor(server: Server) {
-    server.on('connection', (socket: LineSocket) => {
-      socket[line] = { unfinished: [], isUsed: false, isSealed: false };
-      this.#open.add(socket);
-      socket.once('close', () => this.#open.delete(socket));
+  constructor(server: Server, limits: Partial<ConnectionLimits> = {}) {
+    this.#limits = { ...defaults, ...limits };
+    server.on('connection', (socket: LineSocket) => this.#add(socket));
+    const watch = setInterval(() => this.#closeOverdue(), this.#limits.watchMs).unref();
+    server.once('close', () => clearInterval(watch));
+  }
+
+  #add(socket: LineSocket): void {
+    const added: Line = {
+      unfinished: [],
+      isUsed: false,
+      sealedBy: null,
+      ignoredCount: 0,
+      lingering: null,
+      sinceMs: performance.now(),
+      sinceBytes: 0,
+      takenBytes: 0,
+      takenAtMs: 0,
+    };
+    socket[line] = added;
+    this.#open.add(socket);
+    socket.once('close', () => {
+      this.#open.delete(socket);
+      // Each takes itself off the list.
+      for (const res of added.unfinished.slice()) abandon(res);
     });
   }
 
-  /** A request has come on this connection. false: none may come any more, and the connection is cut. */
+  /** A request has come on this connection. false: the connection is sealed, and the request is neither run nor answered. */
   expect(res: ServerResponse): boolean {
     const known = lineOf(res);
     if (known === undefined) return true;
-    if (known.isSealed) {
-      res.req.socket.destroy();
+    if (known.sealedBy === null && known.unfinished.length >= this.#limits.depth) {
+      known.sealedBy = 'depth';
+      for (const last of known.unfinished.slice(-1)) endAfter(last, res.req.socket);
+    }
+    if (known.sealedBy !== null) {
+      ignore(known, res);
       return false;
     }
     known.isUsed = true;
     known.unfinished.push(res);
-    res.on('close', answered);
+    res.once('close', answered);
     return true;
   }
 
-  /** This request is the last on its connection: what stands behind it cannot be trusted to be what it seems. */
-  seal(res: ServerResponse): void {
+  /** An upgrade was declined: this request is the last on its connection. */
+  sealAfterDecline(res: ServerResponse): void {
     res.shouldKeepAlive = false;
     const known = lineOf(res);
-    if (known !== undefined) known.isSealed = true;
+    if (known !== undefined) known.sealedBy = 'declined_upgrade';
+  }
+
+  /** The last answer on this connection is a refusal, which is written or waits for its turn. */
+  isRefused(socket: LineSocket): boolean {
+    return socket[line]?.sealedBy === 'refusal';
   }
 
   /** Whether bytes written now could be taken for the answer of a request that runs, or stand in the midst of one. */
@@ -65,20 +139,69 @@ export class Connections {
    * those to time out. So it would for connections on which nothing came yet; Node does not count them as idle.
    */
   endAfterAnswers(): void {
+    this.#isEnding = true;
     for (const socket of this.#open) {
       const { unfinished, isUsed } = socket[line] as Line;
       if (!isUsed) socket.destroy();
-      for (const res of unfinished) {
-        if (!res.headersSent) res.shouldKeepAlive = false;
-        else res.once('finish', () => socket.end());
-      }
+      for (const res of unfinished) endAfter(res, socket);
     }
+  }
+
+  /** The answers under way are the last: a request that still comes is refused. */
+  get isEnding(): boolean {
+    return this.#isEnding;
   }
 
   /** Ends them all, whatever is on them; Node's own list has lost the upgraded ones. */
   cut(): void {
     for (const socket of this.#open) socket.destroy();
   }
+
+  /** Whether nobody reads an answer that has ended, be it one of ours: without this it would keep its connection for ever. */
+  #isUntaken(known: Line, socket: LineSocket, nowMs: number): boolean {
+    const takenBytes = socket.bytesWritten - socket.writableLength;
+    if (!known.unfinished[0]?.writableEnded || takenBytes !== known.takenBytes) {
+      known.takenBytes = takenBytes;
+      known.takenAtMs = nowMs;
+      return false;
+    }
+    return nowMs - known.takenAtMs >= this.#limits.untakenMs;
+  }
+
+  /** Those on which no answer is awaited, and no next request has come in time. */
+  #closeOverdue(): void {
+    const nowMs = performance.now();
+    for (const socket of this.#open) {
+      const known = socket[line] as Line;
+      if (known.unfinished.length > 0) {
+        if (this.#isUntaken(known, socket, nowMs)) socket.destroy();
+        continue;
+      }
+      if (known.lingering?.complete) mark(known, socket, null);
+      const ms = nowMs - known.sinceMs;
+      const { lingerMs, lingerBytes, quietMs } = this.#limits;
+      const isOverdue =
+        known.lingering === null
+          ? ms >= quietMs
+          : ms >= lingerMs || socket.bytesRead - known.sinceBytes > lingerBytes;
+      if (isOverdue) socket.destroy();
+    }
+  }
+}
+
+/**
+ * Called with each refusal after which the connection closes: what stands behind the refused request may be a part of it, so
+ * no further request is taken, not even one that was parsed with it.
+ */
+export function sealAfterRefusal(socket: LineSocket): void {
+  const known = socket[line];
+  if (known !== undefined) known.sealedBy = 'refusal';
+}
+
+/** Cutting the connection at once would take the refusal away, which Node writes only after it has parsed all that came. */
+function ignore(known: Line, { req }: ServerResponse): void {
+  if (known.sealedBy !== 'declined_upgrade' && ++known.ignoredCount <= maxIgnored) req.resume();
+  else req.socket.destroy();
 }
 
 /** Not by `res.socket`: a request sent on the heels of another has none until that one is answered. */
@@ -87,6 +210,32 @@ function lineOf(res: ServerResponse): Line | undefined {
 }
 
 function answered(this: ServerResponse): void {
-  const { unfinished } = lineOf(this) as Line;
-  unfinished.splice(unfinished.indexOf(this), 1);
+  const { req } = this;
+  const known = lineOf(this) as Line;
+  known.unfinished.splice(known.unfinished.indexOf(this), 1);
+  mark(known, req.socket, req.complete ? null : req);
+}
+
+function mark(known: Line, socket: Socket, lingering: IncomingMessage | null): void {
+  known.lingering = lingering;
+  known.sinceMs = performance.now();
+  known.sinceBytes = socket.bytesRead;
+}
+
+/** Its connection has closed before its turn came. Of the one whose turn it was Node says so itself. */
+function abandon(res: ServerResponse): void {
+  if (res.socket !== null) return;
+  let isTold = false;
+  res.once('close', () => (isTold = true));
+  res.destroy();
+  // Node 24 says so itself by then.
+  setImmediate(() => {
+    if (!isTold) res.emit('close');
+  });
+}
+
+/** This answer becomes the last on its connection. */
+function endAfter(res: ServerResponse, socket: Socket): void {
+  if (!res.headersSent) res.shouldKeepAlive = false;
+  else res.once('finish', () => socket.end());
 }

@@ -4,9 +4,7 @@ import type { RecordId } from '../core/record.ts';
 import type { Outcome } from '../core/settle.ts';
 import { requestDone } from '../events.ts';
 import type { Budget } from './budget.ts';
-
-/** Milliseconds in which a client takes nothing of its answer. */
-const defaultUnreadMs = 10_000;
+import { Share } from './share.ts';
 
 /** A guarded request and what is learnt about it on its way. */
 export class Exchange {
@@ -18,7 +16,8 @@ export class Exchange {
   /** Without the question mark; null when there is none. */
   readonly query: string | null;
   readonly #startedMs = performance.now();
-  readonly #budget: Budget;
+  /** Memory on behalf of its client. */
+  readonly share: Share;
   #heldBytes = 0;
 
   /** Kept only while it may still be sent. */
@@ -27,6 +26,8 @@ export class Exchange {
   verdict = 'gone';
   outcome: Outcome | 'refused' | null = null;
   error: Error | null = null;
+  /** Under way while its answer is already being handed on. Never rejects. */
+  settling: Promise<void> | null = null;
   reserveMs: number | null = null;
   forwardMs: number | null = null;
   completeMs: number | null = null;
@@ -40,7 +41,7 @@ export class Exchange {
     this.res = res;
     this.policy = policy;
     this.requestId = requestId;
-    this.#budget = budget;
+    this.share = new Share(budget, req.socket.remoteAddress);
     const url = req.url ?? '/';
     const mark = url.indexOf('?');
     this.path = mark === -1 ? url : url.slice(0, mark);
@@ -65,27 +66,15 @@ export class Exchange {
 
   /** Memory for its body, as it arrives. */
   tryHold(bytes: number): boolean {
-    if (!this.#budget.tryTake(bytes)) return false;
+    if (!this.share.tryTake(bytes)) return false;
     this.#heldBytes += bytes;
     return true;
-  }
-
-  /**
-   * Its answer is handed over and not yet taken: it stays in memory, and counts, until the client has read it, and one that
-   * reads nothing is cut. Without this a client could fill our memory by asking and never reading.
-   */
-  holdUntilTaken(bytes: number, unreadMs = defaultUnreadMs): void {
-    const { res } = this;
-    const budget = this.#budget;
-    budget.take(bytes);
-    res.once('close', () => budget.give(bytes));
-    res.setTimeout(unreadMs, () => res.destroy());
   }
 
   /** Its body will not be sent. */
   letGo(): void {
     this.body = null;
-    this.#budget.give(this.#heldBytes);
+    if (this.#heldBytes > 0) this.share.give(this.#heldBytes);
     this.#heldBytes = 0;
   }
 

@@ -1,6 +1,7 @@
 import type { RecordId } from '../core/record.ts';
 import { upstreamHeaders } from '../core/request.ts';
 import { OncegateError } from '../errors.ts';
+import { UpstreamFault } from '../upstream/failure.ts';
 import type { Attempt } from './attempts.ts';
 import { Capture, type Captured } from './capture.ts';
 import type { ProxyDeps } from './deps.ts';
@@ -36,7 +37,8 @@ export async function forward(deps: ProxyDeps, exchange: Exchange, what: Forward
   const { req, policy } = exchange;
   const { upstream } = policy;
   const { attempt } = what;
-  const capture = new Capture(policy.maxStoredBodyBytes, (bytes) => attempt.hold(deps.budget, bytes));
+  const capture = new Capture(policy.maxStoredBodyBytes, exchange);
+  attempt.keep(capture.arriving);
   const unsent = await unmarked(deps, exchange, what);
   if (unsent !== null) return { captured: unsent, capture };
   const call = deps.clientFor(upstream).dispatch(
@@ -46,7 +48,10 @@ export async function forward(deps: ProxyDeps, exchange: Exchange, what: Forward
       headers: headersFor(deps, exchange, what),
       body: exchange.body ?? Buffer.alloc(0),
       timeoutMs: upstream.timeoutMs,
-      mayStart: () => !attempt.isOver && deps.lease.mayStart(attempt.instance),
+      mayStart: () => {
+        if (!deps.budget.hasRoom) throw new UpstreamFault('no_room', 'no memory is left for its answer');
+        return !attempt.isOver && deps.lease.mayStart(attempt.instance);
+      },
     },
     capture,
   );

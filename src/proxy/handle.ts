@@ -11,6 +11,7 @@ import { claimOf, tenantOf } from './identify.ts';
 import { replay } from './replay.ts';
 import { type Reply, send } from './reply.ts';
 import { type Claim, type Claimed, claim } from './reserve.ts';
+import { endsWithLastByte, settleAtEnd } from './settle-at-end.ts';
 import { waitFor } from './wait.ts';
 
 /** The story of a guarded request, from top to bottom. Never rejects. */
@@ -23,6 +24,7 @@ export async function handle(deps: ProxyDeps, exchange: Exchange): Promise<void>
     exchange.error = asError(error);
     exchange.res.destroy();
   }
+  if (exchange.settling !== null) await exchange.settling;
   exchange.done();
 }
 
@@ -85,7 +87,14 @@ async function run(
     const sentMs = performance.now();
     const forwarded = await forward(deps, exchange, { attempt, epoch, key: wanted.key });
     const answeredMs = performance.now();
+    // It is not sent again: its body need not be kept while its answer is settled and taken.
+    exchange.letGo();
     exchange.forwardMs = answeredMs - sentMs;
+    if (endsWithLastByte(exchange, forwarded)) {
+      exchange.settling = settleAtEnd(deps, exchange, { wanted, attempt, forwarded });
+      const { capture } = forwarded;
+      return { kind: 'stream', capture, idempotency: 'in_progress', retainUntilMs: null };
+    }
     const { first, others } = await complete(deps, exchange, { wanted, attempt, forwarded });
     exchange.completeMs = performance.now() - answeredMs;
     attempt.conclude(others);

@@ -1,3 +1,4 @@
+import { hasCredentials } from '../core/credentials.ts';
 import { fingerprintOf } from '../core/fingerprint.ts';
 import { connectionNames } from '../core/response.ts';
 import { scopeAt } from '../core/scope.ts';
@@ -12,7 +13,7 @@ export function tenantOf(deps: ProxyDeps, exchange: Exchange): string | null | u
   const { headersDistinct, rawHeaders } = exchange.req;
   const values = headersDistinct[tenantHeader];
   // Sent twice, the upstream may read the other one; named by Connection, it would not get there at all.
-  if (values?.length !== 1 || connectionNames(rawHeaders).includes(tenantHeader)) return undefined;
+  if (values?.length !== 1 || connectionNames(rawHeaders).has(tenantHeader)) return undefined;
   return values[0] === '' ? undefined : values[0];
 }
 
@@ -27,7 +28,5 @@ export function claimOf(
     { method, path, query, rawHeaders: req.rawHeaders, body },
     policy.fingerprint,
   );
-  const { authorization, cookie, 'x-api-key': apiKey } = req.headers;
-  const hasCredentials = authorization !== undefined || cookie !== undefined || apiKey !== undefined;
-  return { scope, key, fingerprint, hasCredentials, tenant };
+  return { scope, key, fingerprint, hasCredentials: hasCredentials(req.rawHeaders), tenant };
 }

@@ -1,10 +1,20 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import { Pace, type PaceLimit } from './pace.ts';
+import type { Share } from './share.ts';
 
-const highWaterMark = 64 * 1024;
+/**
+ * What is held of a body. So much is there, or all of it, before the request takes a connection to the upstream: a client that
+ * sends its bytes one by one must not hold one meanwhile.
+ */
+const heldBytes = 64 * 1024;
 
-/** Milliseconds for a client to send anything of a body that we wait for; else it would hold an upstream's connection. */
-const idleMs = 60_000;
+interface Listener {
+  /** The request may be sent. */
+  ready(): void;
+  /** No room in memory, or it came too slowly. Only before `ready`. */
+  refuse(code: 'overloaded' | 'body_incomplete'): void;
+}
 
 /**
  * The client's body on its way to undici, which destroys what it cannot send to the end. Destroying the request itself
@@ -12,34 +22,38 @@ const idleMs = 60_000;
  */
 export class RequestBody extends Readable {
   readonly #source: IncomingMessage;
-  readonly #idleMs: number;
-  #idle: NodeJS.Timeout | undefined;
+  readonly #share: Share;
+  readonly #pace: Pace;
+  #listener: Listener | null;
+  #countedBytes = 0;
 
-  constructor(source: IncomingMessage, idleAfterMs = idleMs) {
-    super({ highWaterMark });
+  constructor(source: IncomingMessage, share: Share, listener: Listener, limit?: PaceLimit) {
+    super({ highWaterMark: heldBytes });
     this.#source = source;
-    this.#idleMs = idleAfterMs;
+    this.#share = share;
+    this.#listener = listener;
+    this.#pace = new Pace(() => this.#slow(), limit);
     // While it is queued undici does not listen yet, and an error that nobody hears would end the process.
     this.on('error', () => {});
     source.on('data', this.#take);
     source.once('end', this.#finish);
     // The client left. Listened to until the end: without a listener Node does not tell.
     source.on('error', (error) => this.destroy(error));
+    this.#pace.start();
   }
 
   override _read(): void {
+    this.#count();
     this.#source.resume();
-    this.#awaitMore();
-  }
-
-  #awaitMore(): void {
-    clearTimeout(this.#idle);
-    this.#idle = setTimeout(() => this.#source.destroy(), this.#idleMs);
+    this.#pace.start();
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     const source = this.#source;
-    clearTimeout(this.#idle);
+    this.#listener = null;
+    this.#pace.stop();
+    this.#share.give(this.#countedBytes);
+    this.#countedBytes = 0;
     source.off('data', this.#take);
     source.off('end', this.#finish);
     // The rest is thrown away: the client gets to read its answer, and the next request behind it is seen.
@@ -48,14 +62,45 @@ export class RequestBody extends Readable {
   }
 
   readonly #take = (chunk: Buffer): void => {
+    this.#pace.came(chunk.length);
+    // What runs is held up by the upstream where there is no room; what has not begun is refused.
+    if (this.#listener !== null && !this.#share.tryTake(0)) return this.#refuse('overloaded');
+    const wantsMore = this.push(chunk);
+    this.#count();
+    if (wantsMore) return;
     // Held up by the upstream, not by the client: then no time runs.
-    clearTimeout(this.#idle);
-    if (this.push(chunk)) this.#awaitMore();
-    else this.#source.pause();
+    this.#source.pause();
+    this.#pace.stop();
+    this.#ready();
   };
 
   readonly #finish = (): void => {
-    clearTimeout(this.#idle);
+    this.#pace.stop();
     this.push(null);
+    this.#ready();
   };
+
+  #ready(): void {
+    const listener = this.#listener;
+    this.#listener = null;
+    listener?.ready();
+  }
+
+  #slow(): void {
+    if (this.#listener === null) this.#source.destroy();
+    else this.#refuse('body_incomplete');
+  }
+
+  #refuse(code: 'overloaded' | 'body_incomplete'): void {
+    const listener = this.#listener;
+    this.destroy();
+    listener?.refuse(code);
+  }
+
+  #count(): void {
+    const more = this.readableLength - this.#countedBytes;
+    this.#countedBytes = this.readableLength;
+    if (more > 0) this.#share.take(more);
+    else if (more < 0) this.#share.give(-more);
+  }
 }

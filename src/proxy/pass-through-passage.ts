@@ -3,13 +3,18 @@ import type { Duplex } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { Dispatcher } from 'undici';
 import type { UpstreamTarget } from '../core/policy.ts';
-import { isBodiless } from '../upstream/answer-head.ts';
+import { isBodiless, isCloseFramed } from '../upstream/answer-head.ts';
 import { type HoldableSocket, hold, letGo, socketBeingRead } from '../upstream/hold.ts';
+import { endedInOrder } from '../upstream/orderly-end.ts';
+import { cutAnswer } from './cut-answer.ts';
+import type { PaceLimit } from './pace.ts';
 import { RequestBody } from './pass-through-body.ts';
 import { type AnswerHeaders, headersForClient, headersForUpstream } from './pass-through-headers.ts';
+import { Onward } from './pass-through-onward.ts';
 import type { PassThroughDispatch, PassThroughPools } from './pass-through-pools.ts';
 import { PassThroughFault } from './pass-through-problem.ts';
 import { switchingHead, type Upgrades } from './pass-through-upgrade.ts';
+import type { Share } from './share.ts';
 
 /** Node's longest timer; above it setTimeout fires at once. */
 const maxTimerMs = 2 ** 31 - 1;
@@ -26,7 +31,13 @@ export type Respond = (error: Error | null, answer?: Answer) => void;
 export interface PassageFacts {
   readonly reply: FastifyReply;
   readonly target: UpstreamTarget;
+  /** Memory on behalf of its client. */
+  readonly share: Share;
+  readonly stallMs?: number | undefined;
+  readonly pace?: PaceLimit | undefined;
   readonly requestId: string;
+  /** Lower-case name of the header that names the tenant. */
+  readonly tenantHeader: string | null;
 }
 
 /** One request on its way through: undici's handler. It is sent at most once, and ends when its client leaves. */
@@ -40,11 +51,13 @@ export class Passage implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null;
   #socket: HoldableSocket | null = null;
   #status = 0;
+  #isCloseFramed = false;
   #headers: AnswerHeaders = {};
   /** What came before the answer was on its way. */
   #chunks: Buffer[] = [];
   /** Once the answer is on its way. */
   #res: ServerResponse | null = null;
+  #onward: Onward | null = null;
   #ended = false;
 
   constructor(facts: PassageFacts, upgrades: Upgrades) {
@@ -54,18 +67,29 @@ export class Passage implements Dispatcher.DispatchHandler {
   }
 
   send(pools: PassThroughPools, respond: Respond): void {
-    const { target, reply, requestId } = this.#facts;
+    const { reply } = this.#facts;
+    const req = this.#req;
+    this.#respond = respond;
+    reply.raw.once('close', () => this.destroy());
+    if (!hasBody(req)) return this.#dispatch(pools);
+    const listener = {
+      ready: () => this.#dispatch(pools),
+      refuse: (code: 'overloaded' | 'body_incomplete') => this.#refuse(new PassThroughFault(code)),
+    };
+    this.#requestBody = new RequestBody(req, this.#facts.share, listener, this.#facts.pace);
+  }
+
+  #dispatch(pools: PassThroughPools): void {
+    if (this.#ended) return;
+    const { target } = this.#facts;
     const req = this.#req;
     const timeoutMs = Math.min(target.timeoutMs, maxTimerMs);
-    this.#respond = respond;
     // Until it is on the wire; then undici's own takes over, which an upload that makes progress puts off.
     this.#timer = setTimeout(expire, timeoutMs, this);
-    reply.raw.once('close', () => this.destroy());
-    if (hasBody(req)) this.#requestBody = new RequestBody(req);
     const options: PassThroughDispatch = {
       method: req.method ?? 'GET',
       path: req.url ?? '/',
-      headers: headersForUpstream(req, target, requestId),
+      headers: headersForUpstream(req, target, this.#facts),
       body: this.#requestBody,
       headersTimeout: timeoutMs,
       // Event streams may be silent for as long as they like.
@@ -78,22 +102,25 @@ export class Passage implements Dispatcher.DispatchHandler {
   /** Sends the answer, or what there is of it so far. */
   sendTo(res: ServerResponse): void {
     if (res.destroyed) return this.destroy();
+    this.#upgrades.decline(this.#req);
     const chunks = this.#chunks;
     this.#chunks = [];
     if (this.#ended) {
       const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
       if (!this.#isHeadOnly()) this.#headers['content-length'] ??= String(body.length);
       res.writeHead(this.#status, this.#headers).end(body);
+      // Most are with the system by now.
+      if (res.writableLength > 0) this.#onwardOf(res).end();
       return;
     }
     this.#res = res;
     res.writeHead(this.#status, this.#headers);
     // An event source is open before its first event.
     if (chunks.length === 0) res.flushHeaders();
-    res.on('drain', () => this.#resume());
     // A write may still meet a socket that has just closed.
     res.on('error', () => this.destroy());
-    for (const chunk of chunks) this.#write(res, chunk);
+    this.#onward = this.#onwardOf(res);
+    for (const chunk of chunks) this.#pass(this.#onward, chunk);
   }
 
   /** The client has left, or has its answer. */
@@ -126,7 +153,11 @@ export class Passage implements Dispatcher.DispatchHandler {
     }
     this.#status = status;
     this.#headers = headersForClient(headers as IncomingMessage['headers'], this.#facts.requestId);
-    if (status === 204) delete this.#headers['content-length'];
+    // As of guarded answers: of what has no body no length is passed on.
+    if (isBodiless(status)) delete this.#headers['content-length'];
+    const { 'content-length': length, 'transfer-encoding': coding } = headers as IncomingMessage['headers'];
+    const method = this.#req.method ?? 'GET';
+    this.#isCloseFramed = isCloseFramed(method, status, length !== undefined, coding ?? null);
     this.#socket = socketBeingRead();
     // Now: undici fails a 304 that says how long its body would be.
     if (this.#isHeadOnly()) this.#end();
@@ -136,16 +167,16 @@ export class Passage implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#ended) return;
-    if (this.#res === null) this.#chunks.push(chunk);
-    else this.#write(this.#res, chunk);
+    if (this.#onward === null) this.#chunks.push(chunk);
+    else this.#pass(this.#onward, chunk);
   }
 
   onResponseEnd(): void {
     if (this.#ended) return;
-    // undici takes a reset for the end of a body without length, even with bytes of it still unread.
-    if (this.#socket?.errored && this.#socket.readableLength > 0) return this.#fail(this.#socket.errored);
+    if (this.#isCloseFramed && !endedInOrder(this.#socket))
+      return this.#fail(this.#socket?.errored ?? new Error('reset before the end of the answer'));
     this.#end();
-    this.#res?.end();
+    this.#onward?.end();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
@@ -178,10 +209,14 @@ export class Passage implements Dispatcher.DispatchHandler {
     if (this.#ended) return;
     this.#end();
     // Nothing else can tell the client that its answer is not whole.
-    this.#res?.destroy();
+    if (this.#res !== null) cutAnswer(this.#res);
+    this.#refuse(faultOf(this.#controller !== null, error));
+  }
+
+  #refuse(fault: PassThroughFault): void {
     const respond = this.#respond;
     this.#respond = null;
-    respond?.(faultOf(this.#controller !== null, error));
+    respond?.(fault);
   }
 
   #end(): void {
@@ -191,9 +226,14 @@ export class Passage implements Dispatcher.DispatchHandler {
     this.#requestBody?.destroy();
   }
 
-  #write(res: ServerResponse, chunk: Buffer): void {
+  #onwardOf(res: ServerResponse): Onward {
+    const { share, stallMs } = this.#facts;
+    return new Onward(res, share, stallMs, () => this.#resume());
+  }
+
+  #pass(onward: Onward, chunk: Buffer): void {
     // Not `controller.pause()`: see upstream/hold.ts.
-    if (!res.write(chunk) && this.#socket !== null) hold(this.#socket);
+    if (!onward.write(chunk) && this.#socket !== null) hold(this.#socket);
   }
 
   #resume(): void {

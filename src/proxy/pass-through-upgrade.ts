@@ -5,6 +5,8 @@ import type { AnswerHeaders } from './pass-through-headers.ts';
 
 /** Dead peers of a silent tunnel are found by TCP itself. */
 const tcpKeepAliveMs = 60_000;
+/** Milliseconds in which a client takes nothing of what is there for it: its upstream's side waits meanwhile. */
+const defaultStallMs = 60_000;
 
 /**
  * Once a server listens for upgrades, Node hands it every request that offers one and stops reading HTTP. Java's client
@@ -48,10 +50,12 @@ export class Upgrades {
   readonly #asked = new WeakMap<IncomingMessage, Asked>();
   readonly #open = new Set<Socket>();
   readonly #isAnswering: (socket: Socket) => boolean;
+  readonly #stallMs: number;
   #closed = false;
 
-  constructor(isAnswering: (socket: Socket) => boolean) {
+  constructor(isAnswering: (socket: Socket) => boolean, stallMs = defaultStallMs) {
     this.#isAnswering = isAnswering;
+    this.#stallMs = stallMs;
   }
 
   /** Such a request takes the same way through hooks and routes as any other. */
@@ -78,6 +82,12 @@ export class Upgrades {
     return this.#asked.has(req);
   }
 
+  /** The upstream has answered otherwise. What the client still sends is thrown away, but its end must be seen: nobody reads here. */
+  decline(req: IncomingMessage): void {
+    const socket = this.#asked.get(req)?.socket;
+    socket?.on('end', () => socket.destroy()).resume();
+  }
+
   /** The upstream has agreed. */
   join(req: IncomingMessage, upstream: Duplex, answerHead: string): void {
     const asked = this.#asked.get(req);
@@ -93,12 +103,27 @@ export class Upgrades {
     if (head.length > 0) socket.unshift(head);
     this.#link(socket, upstream as Socket);
     this.#link(upstream as Socket, socket);
+    this.#cutIfStalled(upstream as Socket, socket);
   }
 
   /** For the end of the server: its sockets would keep it open. */
   close(): void {
     this.#closed = true;
     for (const socket of this.#open) socket.destroySoon();
+  }
+
+  /** What is silent may be so for as long as it likes. */
+  #cutIfStalled(upstream: Socket, client: Socket): void {
+    let timer: NodeJS.Timeout | undefined;
+    upstream.on('pause', () => {
+      timer ??= setTimeout(() => client.destroy(), this.#stallMs);
+    });
+    const goOn = () => {
+      clearTimeout(timer);
+      timer = undefined;
+    };
+    client.on('drain', goOn);
+    client.once('close', goOn);
   }
 
   #link(from: Socket, to: Socket): void {

@@ -2,23 +2,32 @@ import { type IncomingHttpHeaders, type IncomingMessage, METHODS, type ServerOpt
 import type { Socket } from 'node:net';
 import httpProxy from '@fastify/http-proxy';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { UpstreamTarget } from '../core/policy.ts';
+import type { Policy, UpstreamTarget } from '../core/policy.ts';
+import type { Budget } from './budget.ts';
+import type { PaceLimit } from './pace.ts';
 import { Passage, type Respond } from './pass-through-passage.ts';
 import { PassThroughPools } from './pass-through-pools.ts';
 import { PassThroughFault, sendFault } from './pass-through-problem.ts';
 import { DataRequest, Upgrades } from './pass-through-upgrade.ts';
+import { Share } from './share.ts';
 
 export interface PassThroughDeps {
-  /** Where this request goes. */
-  readonly targetOf: (method: string, url: string) => UpstreamTarget;
+  /** Where this request goes, and the form of our own answers to it. */
+  readonly policyOf: (method: string, url: string) => Pick<Policy, 'upstream' | 'dialect' | 'cors'>;
   /** Every upstream that can be asked for, known when the config is loaded. */
   readonly targets: readonly UpstreamTarget[];
+  readonly budget: Budget;
+  /** Milliseconds in which a client takes nothing of its answer, and how fast a body has to come; for tests. */
+  readonly stallMs?: number | undefined;
+  readonly pace?: PaceLimit | undefined;
   readonly requestIdOf: (request: FastifyRequest) => string;
+  /** Lower-case name of the header that names the tenant: its variants are dropped. */
+  readonly tenantHeader: string | null;
   /** Whether an answer is still to come, or to end, on this connection. */
   readonly isAnswering: (socket: Socket) => boolean;
 }
 
-/** CONNECT never becomes a request in Node. TRACE is refused below: it would show the client what we added. */
+/** CONNECT is refused before it is routed. TRACE is refused below: it would show the client what we added. */
 const methods = METHODS.filter((method) => method !== 'CONNECT');
 
 const noQuery = Object.freeze({});
@@ -53,7 +62,7 @@ type Carrier = IncomingHttpHeaders & { [passageKey]: Passage };
  */
 export async function registerPassThrough(app: FastifyInstance, deps: PassThroughDeps): Promise<void> {
   const pools = new PassThroughPools(deps.targets);
-  const upgrades = new Upgrades(deps.isAnswering);
+  const upgrades = new Upgrades(deps.isAnswering, deps.stallMs);
   upgrades.listen(app.server, (req, res) => app.routing(req, res));
   app.addHook('preClose', (done) => {
     upgrades.close();
@@ -79,9 +88,13 @@ export async function registerPassThrough(app: FastifyInstance, deps: PassThroug
     handler: (request, reply, dest, options) => {
       const fault = refusal(request);
       const requestId = deps.requestIdOf(request);
-      if (fault !== null) return sendFault(reply, fault, requestId);
-      const target = deps.targetOf(request.method, request.url);
-      const passage = new Passage({ reply, target, requestId }, upgrades);
+      const policy = deps.policyOf(request.method, request.url);
+      if (fault !== null) return sendFault(reply, fault, { policy, requestId });
+      const target = policy.upstream;
+      const share = new Share(deps.budget, request.raw.socket.remoteAddress);
+      const { tenantHeader, stallMs, pace } = deps;
+      const facts = { reply, target, share, requestId, tenantHeader, stallMs, pace };
+      const passage = new Passage(facts, upgrades);
       const carrier = { [passageKey]: passage } as Carrier;
       reply.from(dest, { ...options, rewriteRequestHeaders: () => carrier });
     },
@@ -94,7 +107,9 @@ export async function registerPassThrough(app: FastifyInstance, deps: PassThroug
       onError: (reply, { error }) => {
         const fault =
           error.cause instanceof PassThroughFault ? error.cause : new PassThroughFault('upstream_failed');
-        sendFault(reply as FastifyReply, fault, deps.requestIdOf(reply.request as FastifyRequest));
+        const request = reply.request as FastifyRequest;
+        const policy = deps.policyOf(request.method, request.url);
+        sendFault(reply as FastifyReply, fault, { policy, requestId: deps.requestIdOf(request) });
       },
     },
   });

@@ -15,10 +15,16 @@ export class Pieces {
   #from = 0;
   #to = 0;
   #bytes = 0;
+  #takenBytes = 0;
 
   /** In all that were added. */
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /** Not yet taken out. */
+  get leftBytes(): number {
+    return this.#bytes - this.#takenBytes;
   }
 
   get isEmpty(): boolean {
@@ -53,7 +59,13 @@ export class Pieces {
   /** Takes the oldest out. */
   shift(): Buffer | undefined {
     if (this.#pieces.length === 0) this.#list();
-    return this.#pieces.shift();
+    return this.#taken(this.#pieces.shift());
+  }
+
+  /** Takes the newest out. */
+  pop(): Buffer | undefined {
+    this.#list();
+    return this.#taken(this.#pieces.pop());
   }
 
   clear(): void {
@@ -61,6 +73,12 @@ export class Pieces {
     this.#block = null;
     this.#from = 0;
     this.#to = 0;
+    this.#takenBytes = this.#bytes;
+  }
+
+  #taken(piece: Buffer | undefined): Buffer | undefined {
+    this.#takenBytes += piece?.length ?? 0;
+    return piece;
   }
 
   #list(): void {

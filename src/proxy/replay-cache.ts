@@ -77,7 +77,7 @@ export class ReplayCache {
 
 /** One block of its own: a few bytes cut from a larger one, as the driver's are, would keep all of that. */
 function compact(record: StoredRecord, answer: StoredAnswer, body: Buffer): StoredRecord {
-  const { rule, digest, raw } = record.fingerprint;
+  const { digest, raw } = record.fingerprint;
   const parts = [digest, raw, answer.headers, body];
   const block = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
@@ -86,6 +86,6 @@ function compact(record: StoredRecord, answer: StoredAnswer, body: Buffer): Stor
     at += part.copy(block, at);
     return block.subarray(from, at);
   }) as [Buffer, Buffer, Buffer, Buffer];
-  const fingerprint = { rule, digest: ownDigest, raw: ownRaw };
+  const fingerprint = { ...record.fingerprint, digest: ownDigest, raw: ownRaw };
   return { ...record, fingerprint, answer: { ...answer, headers, body: ownBody } };
 }

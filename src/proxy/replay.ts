@@ -9,5 +9,13 @@ export function replay(answer: StoredAnswer, retainUntilMs: number | null, polic
   // Not what we wrote: nothing of it may be sent, and the request must not run again.
   if (headers === null || answer.body === null) return { kind: 'problem', code: 'response_not_retained' };
   const status = replayStatus(answer.status, policy.replayStatus);
-  return { kind: 'answer', status, headers, body: answer.body, idempotency: 'replayed', retainUntilMs };
+  return {
+    kind: 'answer',
+    status,
+    headers,
+    body: answer.body,
+    idempotency: 'replayed',
+    retainUntilMs,
+    isRepeated: true,
+  };
 }

@@ -1,6 +1,9 @@
+import { exposedWith, grantedAgain, problemGrant } from '../core/cors.ts';
 import { type ProblemCode, problemReply } from '../core/problem.ts';
 import type { Capture } from './capture.ts';
+import { sealAfterRefusal } from './connections.ts';
 import type { Exchange } from './exchange.ts';
+import { Untaken } from './untaken.ts';
 
 export type IdempotencyStatus = 'executed' | 'replayed' | 'released' | 'in_progress' | 'unknown';
 
@@ -10,6 +13,7 @@ export type Reply =
       readonly kind: 'problem';
       readonly code: ProblemCode;
       readonly detail?: string;
+      readonly status?: number;
       /** Where the code alone does not say it. */
       readonly idempotency?: IdempotencyStatus;
     }
@@ -21,8 +25,10 @@ export type Reply =
       readonly body: Buffer;
       readonly idempotency: IdempotencyStatus;
       readonly retainUntilMs: number | null;
+      /** Not to the request that the upstream answered: what the upstream said to that one's origin may not be for this one. */
+      readonly isRepeated: boolean;
     }
-  /** An answer too large to hold: settled already, now on its way. */
+  /** An answer too large to hold, on its way: settled already, or `in_progress` and settled after its last byte. */
   | {
       readonly kind: 'stream';
       readonly capture: Capture;
@@ -58,8 +64,15 @@ export async function send(exchange: Exchange, reply: Reply): Promise<void> {
       sendAnswer(exchange, reply);
       return;
     case 'stream': {
-      const head = [...reply.capture.clientHeaders(), ...idempotencyHeaders(exchange, reply)];
-      await reply.capture.streamTo(exchange.res, head);
+      const headers = reply.capture.clientHeaders();
+      const head = [...headers, ...exposedWith(headers), ...idempotencyHeaders(exchange, reply)];
+      try {
+        await reply.capture.streamTo(exchange.res, head);
+      } catch (error) {
+        // Its client gets nothing; the upstream must not be held up by that.
+        reply.capture.discard();
+        throw error;
+      }
       return;
     }
   }
@@ -94,17 +107,48 @@ function dateText(ms: number): string {
 const oneWriteBytes = 8_192;
 
 function sendAnswer(exchange: Exchange, reply: Extract<Reply, { kind: 'answer' }>): void {
-  const { res } = exchange;
+  const { req, res, policy } = exchange;
   const { status, body } = reply;
-  const headers = reply.headers.concat(idempotencyHeaders(exchange, reply));
+  const given = reply.isRepeated
+    ? grantedAgain(reply.headers, policy.cors, req.headers.origin)
+    : reply.headers;
+  const headers = given.concat(exposedWith(given), idempotencyHeaders(exchange, reply));
   const bodiless = status === 204 || status === 304;
   if (!bodiless) headers.push('Content-Length', String(body.length));
   res.writeHead(status, headers);
   if (bodiless) res.end();
-  else if (body.length > oneWriteBytes) res.end(body);
+  else if (body.length > oneWriteBytes) return pour(exchange, body);
   else res.end(body.toString('latin1'), 'latin1');
   // Most answers are with the system by now.
-  if (res.writableLength > 0) exchange.holdUntilTaken(body.length);
+  if (res.writableLength > 0) holdUntilTaken(exchange).update();
+}
+
+/** Written at a time: of a larger piece nobody sees how much the client has taken. */
+const pieceBytes = 65_536;
+
+function pour(exchange: Exchange, body: Buffer): void {
+  const { res } = exchange;
+  let at = 0;
+  let untaken: Untaken | null = null;
+  const goOn = (): void => {
+    for (let flowing = true; flowing && at < body.length; ) {
+      const piece = body.subarray(at, (at += pieceBytes));
+      if (at < body.length) flowing = res.write(piece);
+      else res.end(piece);
+    }
+    if (untaken === null && res.writableLength > 0)
+      untaken = holdUntilTaken(exchange, () => Math.max(0, body.length - at));
+    untaken?.update();
+  };
+  res.on('drain', goOn);
+  goOn();
+}
+
+/** Without this a client could fill our memory by asking and never reading. */
+function holdUntilTaken({ res, share }: Exchange, bytes = () => 0): Untaken {
+  const untaken = new Untaken(share, res, { bytes, drop: () => {} });
+  res.once('close', () => untaken.close());
+  return untaken;
 }
 
 /** After these the connection is not used again: its rest is unwanted, or cannot be trusted to be what it seems. */
@@ -121,9 +165,13 @@ const lingerMs = 1_000;
 function sendProblem(exchange: Exchange, reply: Extract<Reply, { kind: 'problem' }>): void {
   const { req, res, policy, requestId } = exchange;
   const { code, detail, idempotency = statusOfProblem[code] } = reply;
-  const facts = { dialect: policy.dialect, requestId, ...(detail === undefined ? {} : { detail }) };
-  const asked = code === 'in_progress' ? { ...facts, status: policy.inFlight.answer } : facts;
-  const problem = problemReply(code, asked);
+  const status = code === 'in_progress' ? policy.inFlight.answer : reply.status;
+  const problem = problemReply(code, {
+    dialect: policy.dialect,
+    requestId,
+    ...(detail === undefined ? {} : { detail }),
+    ...(status === undefined ? {} : { status }),
+  });
   const headers = [
     'Content-Type',
     problem.contentType,
@@ -133,12 +181,14 @@ function sendProblem(exchange: Exchange, reply: Extract<Reply, { kind: 'problem'
     'no-store',
   ];
   if (idempotency !== undefined) headers.push('Idempotency-Status', idempotency);
-  headers.push(...problem.headers.flat(), 'Content-Length', String(Buffer.byteLength(problem.body)));
+  headers.push(...problem.headers.flat(), ...problemGrant(policy.cors, req.headers.origin));
+  headers.push('Content-Length', String(Buffer.byteLength(problem.body)));
   if (!closing.has(code)) {
     res.writeHead(problem.status, headers);
     res.end(problem.body);
     return;
   }
+  sealAfterRefusal(req.socket);
   headers.push('Connection', 'close');
   res.writeHead(problem.status, headers);
   res.write(problem.body);

@@ -36,6 +36,8 @@ export async function claim(deps: ProxyDeps, exchange: Exchange, wanted: Claim):
   if (known !== null && known.kind !== 'take_over') return known;
   const attempt = deps.attempts.open(instance, exchange.policy.upstream.timeoutMs + settleGraceMs);
   let isOurs = false;
+  // Until the store has said otherwise.
+  let mayExist = true;
   try {
     const reservation = reservationOf(exchange, wanted, attempt);
     let result = await deps.store.reserve(reservation);
@@ -45,33 +47,38 @@ export async function claim(deps: ProxyDeps, exchange: Exchange, wanted: Claim):
           isOurs = true;
           return { kind: 'own', attempt, epoch: result.epoch, takenOver: takeOvers > 0 };
         case 'abandoned':
+          mayExist = false;
           return { kind: 'gone' };
         case 'unavailable':
+          mayExist = result.mayExist;
           exchange.error = result.cause;
           return { kind: 'refuse', code: 'store_unavailable' };
       }
+      mayExist = result.record.attempt === attempt.id;
       const verdict = decide(result.record, wanted);
       if (verdict.kind === 'replay') deps.replays.keep(wanted, result.record, result.look);
       if (verdict.kind !== 'take_over') return verdict;
       if (takeOvers === maxTakeOvers) return { kind: 'refuse', code: 'in_progress' };
+      mayExist = true;
       result = await deps.store.takeOverIfUnchanged(verdict.previous, reservation);
     }
   } finally {
-    // Not ours, or not known to be: the sweeper releases whatever row it may have left behind.
-    if (!isOurs) deps.attempts.close(attempt);
+    // Not ours, or not known to be: it is never forwarded, and the sweeper releases whatever row it may have left behind.
+    if (!isOurs && mayExist) deps.attempts.closeUnsent(attempt, wanted);
+    else if (!isOurs) deps.attempts.close(attempt);
   }
 }
 
 function reservationOf(exchange: Exchange, wanted: Claim, attempt: Attempt): Reservation {
   const { scope, key, hasCredentials, tenant } = wanted;
-  const { rule, digest, raw } = wanted.fingerprint;
+  const { rule, digest, raw, headers } = wanted.fingerprint;
   return {
     scope,
     key,
     attempt: attempt.id,
     instance: attempt.instance,
     // Its digest is made here at the latest: what waits from now on must not keep the body for it.
-    fingerprint: { rule, digest, raw },
+    fingerprint: { rule, digest, raw, headers },
     hadCredentials: hasCredentials,
     tenant,
     method: exchange.method,

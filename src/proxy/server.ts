@@ -3,11 +3,12 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { findKey } from '../core/key.ts';
+import { overridingMethods } from '../core/method-override.ts';
 import { problemReply } from '../core/problem.ts';
 import { ambiguousPath, type FramingFault, framingFault } from '../core/request.ts';
 import { isGuarded } from '../core/routes.ts';
 import { passDone } from '../events.ts';
-import { Connections } from './connections.ts';
+import { Connections, sealAfterRefusal } from './connections.ts';
 import type { ProxyDeps } from './deps.ts';
 import { Exchange } from './exchange.ts';
 import { handle } from './handle.ts';
@@ -26,6 +27,19 @@ declare module 'fastify' {
 const unreadableLingerMs = 1_000;
 const usableRequestId = /^[\w.:@/+=-]{1,128}$/;
 
+/** What a request is refused with before anything else is known of it. */
+type Refusal = Omit<FramingFault, 'code'> & { readonly code: FramingFault['code'] | 'overloaded' };
+
+const noTunnel: Refusal = {
+  code: 'not_supported',
+  detail: 'CONNECT is not carried: Oncegate is no forward proxy.',
+};
+const stopping: Refusal = {
+  code: 'overloaded',
+  detail:
+    'This instance is stopping and takes no new request. Nothing was forwarded. Retry with the same key after the time in Retry-After.',
+};
+
 export interface ProxyServer {
   readonly app: FastifyInstance;
   /** Ends every connection, also one that became or wants to become a WebSocket. */
@@ -34,10 +48,17 @@ export interface ProxyServer {
 
 /** The data port: guarded requests are taken here, all others pass through. */
 export async function createProxyServer(deps: ProxyDeps): Promise<ProxyServer> {
+  const options = passThroughServerOptions(requestIdOf);
   const app = fastify({
-    ...passThroughServerOptions(requestIdOf),
+    ...options,
+    // Node would answer a request without Host by itself, and go on with what stands behind it.
+    http: { ...options.http, requireHostHeader: false },
     forceCloseConnections: 'idle',
+    // In its own words.
+    return503OnClosing: false,
     clientErrorHandler: (error, socket) => {
+      // The refusal of a request before these bytes is still to be read, and ends the connection.
+      if (connections.isRefused(socket)) return;
       // A request before these bytes still runs: what we say now would be taken for its answer.
       if (connections.isBusy(socket)) socket.destroy();
       else refuseUnreadable(error, socket);
@@ -48,16 +69,19 @@ export async function createProxyServer(deps: ProxyDeps): Promise<ProxyServer> {
     connections.endAfterAnswers();
     done();
   });
-  // 0: no limit on the count, which would hide a key behind 2,000 small headers; 16 kB stays the limit.
+  // 0: no limit, which would hide a key behind 2,000 small headers, or be answered by Node itself. framingFault has ours.
   app.server.maxHeadersCount = 0;
   const guardedMethods = new Set(
     deps.policies.all.flatMap((policy) => (policy.mode === 'enforce' ? policy.methods : [])),
   );
+  // Node would answer it with an empty 417; framingFault has ours.
+  app.server.on('checkExpectation', (req, res) => app.routing(req, res));
   app.addHook('onRequest', (request, reply, done) => {
     if (!connections.expect(reply.raw)) return;
     // Node has thrown away what came behind it in the same packet: the next bytes may be the midst of something.
-    if (isDeclinedUpgrade(request.raw)) connections.seal(reply.raw);
-    if (!take(deps, guardedMethods, request, reply)) done();
+    if (isDeclinedUpgrade(request.raw)) connections.sealAfterDecline(reply.raw);
+    const refusal = connections.isEnding ? stopping : null;
+    if (!take(deps, guardedMethods, { request, reply, refusal })) done();
   });
   app.decorateRequest('taken', false);
   app.addHook('onResponse', (request, reply, done) => {
@@ -65,9 +89,11 @@ export async function createProxyServer(deps: ProxyDeps): Promise<ProxyServer> {
     done();
   });
   await registerPassThrough(app, {
-    targetOf: (method, url) => deps.policies.policyFor(method, pathOf(url)).upstream,
+    policyOf: (method, url) => deps.policies.policyFor(method, pathOf(url)),
+    budget: deps.budget,
     targets: deps.policies.all.map((policy) => policy.upstream),
     requestIdOf: (request) => request.id,
+    tenantHeader: deps.identity.tenantHeader,
     isAnswering: (socket) => connections.isAnswering(socket),
   });
   return { app, cut: () => connections.cut() };
@@ -77,15 +103,21 @@ export async function createProxyServer(deps: ProxyDeps): Promise<ProxyServer> {
 function take(
   deps: ProxyDeps,
   guardedMethods: ReadonlySet<string>,
-  request: FastifyRequest,
-  reply: FastifyReply,
+  { request, reply, refusal }: { request: FastifyRequest; reply: FastifyReply; refusal: Refusal | null },
 ): boolean {
   const req = request.raw;
   const method = req.method ?? '';
   const path = pathOf(req.url ?? '/');
-  const policy = deps.policies.policyFor(method, path);
-  const fault = faultOf(req, path, guardedMethods.has(method));
-  if (fault === null && !isGuarded(policy, method)) return false;
+  // A TRACE is never carried: passing through refuses it, whatever it names.
+  const others = method === 'TRACE' ? [] : overridingMethods(req.rawHeaders);
+  const policy =
+    others.length === 0
+      ? deps.policies.policyFor(method, path)
+      : deps.policies.policyForAny([method, ...others], path);
+  const mayBeGuarded = guardedMethods.has(method) || others.some((other) => guardedMethods.has(other));
+  const fault = refusal ?? faultOf(req, path, mayBeGuarded);
+  const guards = isGuarded(policy, method) || others.some((other) => isGuarded(policy, other));
+  if (fault === null && !guards) return false;
   if (fault === null && !policy.requireKey && !carriesKey(deps, req)) return false;
   request.taken = true;
   reply.hijack();
@@ -98,8 +130,8 @@ function take(
  * The path is judged by the method alone, not by its route: one that can be read in two ways must not slip past the
  * guard of the other reading.
  */
-function faultOf(req: IncomingMessage, path: string, mayBeGuarded: boolean): FramingFault | null {
-  const fault = framingFault(req);
+function faultOf(req: IncomingMessage, path: string, mayBeGuarded: boolean): Refusal | null {
+  const fault = req.method === 'CONNECT' ? noTunnel : framingFault(req);
   if (fault !== null || !mayBeGuarded || !ambiguousPath(path)) return fault;
   return {
     code: 'request_invalid',
@@ -112,9 +144,9 @@ function carriesKey({ identity }: ProxyDeps, req: IncomingMessage): boolean {
   return findKey(req.rawHeaders, identity.keySources, identity.keyLimits).kind !== 'none';
 }
 
-async function refuse(exchange: Exchange, { code, detail }: FramingFault): Promise<void> {
-  exchange.verdict = code;
-  await send(exchange, { kind: 'problem', code, detail });
+async function refuse(exchange: Exchange, fault: Refusal): Promise<void> {
+  exchange.verdict = fault.code;
+  await send(exchange, { kind: 'problem', ...fault });
   exchange.done();
 }
 
@@ -140,25 +172,19 @@ function refuseUnreadable(error: Error & { code?: string }, socket: Socket): voi
     socket.destroy();
     return;
   }
+  // After a timeout the parser still works: the rest of the request could come now, and would run.
+  sealAfterRefusal(socket);
   const requestId = randomUUID();
   const [code, detail, statusLine] =
     error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-      ? ([
-          'body_incomplete',
-          'The request did not arrive in time. Nothing was forwarded.',
-          '408 Request Timeout',
-        ] as const)
+      ? (['body_incomplete', 'The request did not arrive in time.', '408 Request Timeout'] as const)
       : error.code === 'HPE_HEADER_OVERFLOW'
         ? ([
             'request_invalid',
-            'The headers are over 16 kB. Nothing was forwarded.',
+            'The headers are over 16 kB: send less.',
             '431 Request Header Fields Too Large',
           ] as const)
-        : ([
-            'request_invalid',
-            'This is not a well-formed HTTP/1.1 request. Nothing was forwarded.',
-            '400 Bad Request',
-          ] as const);
+        : (['request_invalid', 'This is not a well-formed HTTP/1.1 request.', '400 Bad Request'] as const);
   const problem = problemReply(code, {
     dialect: 'ietf',
     requestId,

@@ -19,7 +19,10 @@ export async function waitFor(
   try {
     const local = deps.attempts.get(attempt);
     if (local === undefined || local.isConcluded) return await waitForOther(deps, exchange, wanted, attempt);
-    return (await within(local.concluded(), waitMs, exchange.left)) ?? inProgress;
+    const { reply, leave } = local.concluded();
+    const told = await within(reply, waitMs, exchange.left);
+    leave();
+    return told ?? inProgress;
   } finally {
     deps.waiters.leave(wanted);
   }

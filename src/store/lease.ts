@@ -16,8 +16,15 @@ const systemClock: Clock = { monotonicMs: () => performance.now(), wallMs: () =>
 
 /** Share of the lease kept back: nothing starts in it, so that what starts has left before the lease is over. */
 const reserveShare = 0.1;
-/** Ids of this process that are remembered; each is a store outage longer than a lease ago. */
-const maxFormer = 8;
+/**
+ * Share of the lease: renewals of ours further apart mean an outage in which a live peer may have lost its lease. All renew a third of it
+ * apart, so a peer has at least two thirds left when the store goes away. After an outage shorter than this a quarter is left to renew
+ * in, 16 s of the usual minute: enough for a statement that hangs (5 s) and the longest pause (4 s), and nearly so for half a minute.
+ * Larger would sweep live peers; as small as a third, one renewal that fails and is repeated at once would count as an outage.
+ */
+const gapShare = 0.4;
+/** Milliseconds that a renewal may come late at least, where the lease is so short that a busy machine would look like an outage. */
+const leastLatenessMs = 300;
 
 export class Lease {
   readonly #store: Store;
@@ -27,7 +34,9 @@ export class Lease {
   #monotonicMs = 0;
   #wallMs = 0;
   #closed = false;
-  readonly #former: string[] = [];
+  #renewedMs = Number.NEGATIVE_INFINITY;
+  /** By the monotonic clock: when the last outage was seen to be over. */
+  #steadySinceMs = Number.POSITIVE_INFINITY;
 
   constructor(store: Store, leaseMs: number, clock: Clock = systemClock) {
     this.#store = store;
@@ -47,9 +56,22 @@ export class Lease {
     return this.current() === instance;
   }
 
-  /** Every id that this process had, newest first: under none of them does anybody else work. */
-  get all(): readonly string[] {
-    return this.#instance === null ? this.#former : [this.#instance, ...this.#former];
+  /** By the monotonic clock: just before the last write of ours was sent that the store has acknowledged. */
+  get renewedMs(): number {
+    return this.#renewedMs;
+  }
+
+  /**
+   * Whether the lease of another that is over tells that it is gone. For one lease after our start, and after each outage in which others
+   * could not renew either, it may live. Derived from our own renewals, for those of others go the same way to the same server. By the
+   * monotonic clock, which stands still while the machine sleeps: a step of the wall clock cannot cut that time short.
+   */
+  get isSteady(): boolean {
+    return (
+      this.#instance !== null &&
+      this.#elapsedMs() <= this.#gapMs &&
+      this.#clock.monotonicMs() - this.#steadySinceMs >= this.#leaseMs
+    );
   }
 
   /** Renews, or takes a new id when the old one lapsed. Attempts of the old id may complete, never start. */
@@ -61,8 +83,7 @@ export class Lease {
       const alive = await this.#store.renewLease(instance, this.#leaseMs);
       // An answer after our own deadline counts for nothing: we already told attempts not to start.
       if (alive && this.current() !== null) {
-        this.#monotonicMs = monotonicMs;
-        this.#wallMs = wallMs;
+        this.#acknowledged(monotonicMs, wallMs);
         return 'renewed';
       }
     }
@@ -79,8 +100,6 @@ export class Lease {
   }
 
   async #open(): Promise<void> {
-    if (this.#instance !== null) this.#former.unshift(this.#instance);
-    this.#former.splice(maxFormer);
     this.#instance = null;
     if (this.#closed) throw new OncegateError('store_unavailable', 'the lease was closed');
     const monotonicMs = this.#clock.monotonicMs();
@@ -88,9 +107,23 @@ export class Lease {
     const instance = randomUUID();
     await this.#store.openLease(instance, this.#leaseMs);
     if (this.#closed) return;
+    // Its first, or one after a lapse, however that came.
+    this.#steadySinceMs = this.#clock.monotonicMs();
+    this.#acknowledged(monotonicMs, wallMs);
+    this.#instance = instance;
+  }
+
+  /** A renewal that was sent at that moment. */
+  #acknowledged(monotonicMs: number, wallMs: number): void {
+    // To its answer, not to its sending: in its hang others could not renew either.
+    if (this.#elapsedMs() > this.#gapMs) this.#steadySinceMs = this.#clock.monotonicMs();
     this.#monotonicMs = monotonicMs;
     this.#wallMs = wallMs;
-    this.#instance = instance;
+    this.#renewedMs = monotonicMs;
+  }
+
+  get #gapMs(): number {
+    return Math.max(this.#leaseMs * gapShare, this.#leaseMs / 3 + leastLatenessMs);
   }
 
   #elapsedMs(): number {

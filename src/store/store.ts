@@ -40,13 +40,28 @@ export type ReserveResult =
   | { readonly kind: 'exists'; readonly record: StoredRecord; readonly look: Look }
   /** Nothing was sent to the store for this item. */
   | { readonly kind: 'abandoned' }
-  /** Not confirmed within the bounded wait. A row may exist; nobody may forward it. */
-  | { readonly kind: 'unavailable'; readonly cause: Error };
+  /**
+   * Not confirmed within the bounded wait; nobody may forward it. `mayExist`: a statement of it was sent and not answered, so a row
+   * may be there, or may still come. Else no row of this attempt can ever exist.
+   */
+  | { readonly kind: 'unavailable'; readonly cause: Error; readonly mayExist: boolean };
 
 /** A record as the attempt that holds it addresses it. */
 export interface Held extends RecordId {
   readonly attempt: string;
 }
+
+/** An attempt of which its own process knows that nothing was sent and nothing ever will be. */
+export interface NeverSent extends Held {
+  readonly instance: string;
+}
+
+export type NeverSentResult =
+  | 'released'
+  /** Somebody has locked its record. */
+  | 'locked'
+  /** The attempt holds no record that could be released: none to be seen yet, another attempt's, or a settled one. */
+  | 'not_held';
 
 export type MarkResult =
   /** Durable: it may be sent. */
@@ -96,6 +111,9 @@ export interface Swept extends Held {
   readonly method: string;
   readonly path: string;
   readonly requestId: string;
+  /** The instance whose attempt it was. */
+  readonly instance: string;
+  /** `lease_over` where both hold. */
   readonly reason: 'lease_over' | 'deadline_passed';
   readonly to: Extract<State, 'unknown' | 'failed_retryable'>;
 }
@@ -145,7 +163,10 @@ export interface Store {
   /** The records as they are now, in the order asked for; null where there is none. Rejects with `store_unavailable`. */
   read(ids: readonly RecordId[]): Promise<readonly (StoredRecord | null)[]>;
 
-  /** Registers a new instance with a live lease. Rejects with `store_unavailable`. */
+  /**
+   * Registers a new instance with a live lease. Rejects with `store_unavailable`, or with `identity_changed` where the store is now
+   * used with other settings.
+   */
   openLease(instance: string, leaseMs: number): Promise<void>;
   /** false: the lease had already lapsed. A lapsed lease never lives again. Rejects with `store_unavailable`. */
   renewLease(instance: string, leaseMs: number): Promise<boolean>;
@@ -153,17 +174,16 @@ export interface Store {
   closeLease(instance: string): Promise<void>;
 
   /**
-   * `in_progress` records whose instance has no live lease, or past their deadline → `unknown`; at most `limit`. Those that
+   * `in_progress` records past their deadline, or whose instance has no live lease → `unknown`; at most `limit`. Those that
    * mark before they send and have not → `failed_retryable`: they were provably not sent, and can never be any more.
+   * `leasesCount` is asked once the records have been found; false: only what is past its deadline is swept.
    */
-  sweep(limit: number): Promise<readonly Swept[]>;
-  /** `in_progress` records of one instance: the sweeper compares them with the attempts it knows. */
-  listInProgress(instance: string, limit: number): Promise<readonly Held[]>;
+  sweep(limit: number, leasesCount?: () => boolean): Promise<readonly Swept[]>;
   /**
-   * Those of `held` that are still `in_progress` and of this instance → `failed_retryable`; says how many. Only for
-   * records that were provably never sent. One that is locked is left for the next pass.
+   * From `in_progress`, `unknown` or `dead_letter` → `failed_retryable`, where the attempt and its instance hold the record. This is the
+   * word of the attempt itself, so it counts after a sweep, too. One result for each, in order.
    */
-  releaseIfNeverSent(instance: string, held: readonly Held[]): Promise<number>;
+  releaseIfNeverSent(given: readonly NeverSent[]): Promise<readonly NeverSentResult[]>;
   /** Deletes at most `limit` records past retention, and instances long gone. Says how many records. */
   reap(limit: number): Promise<number>;
 

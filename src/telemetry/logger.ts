@@ -1,4 +1,4 @@
-import { type DestinationStream, destination, type Logger, pino, symbols } from 'pino';
+import { type DestinationStream, type Logger, pino, symbols } from 'pino';
 import { hashOf, type RecordId } from '../core/record.ts';
 import {
   answerRefused,
@@ -9,6 +9,7 @@ import {
   recordSwept,
   requestDone,
 } from '../events.ts';
+import { LogOutput } from './log-output.ts';
 
 export type { Logger };
 
@@ -16,15 +17,14 @@ export type { Logger };
 const pipeBytes = 4_096;
 
 /** For standard output that several processes share. */
-export const sharedOutput = (): DestinationStream =>
-  destination({ dest: 1, sync: false, maxWrite: pipeBytes });
+export const sharedOutput = (): DestinationStream => new LogOutput(1, pipeBytes);
 
 /** Lines are written in the background, in order; `flush` before the process ends. */
-export function createLogger(
-  level: string,
-  to: DestinationStream = destination({ dest: 1, sync: false }),
-): Logger {
-  return pino({ level, base: null, timestamp }, to);
+export function createLogger(level: string, to: DestinationStream = new LogOutput(1)): Logger {
+  const log = pino({ level, base: null, timestamp }, to);
+  if (to instanceof LogOutput)
+    to.onFlow = (dropped) => log.warn({ dropped }, 'log lines were dropped, because nobody read them');
+  return log;
 }
 
 let stampedMs = 0;
@@ -64,9 +64,11 @@ function spelledRoute(route: string): string {
  * The line of a request without fault, as pino would spell it: at a third of the cost, for nothing in it needs escaping. Request ids
  * are letters, digits and a few marks (proxy/server.ts), methods are Node's, the rest are our own words.
  */
-function requestLine(done: RequestDone): string {
+function requestLine(done: RequestDone, level: number, instance: string | undefined): string {
   const { outcome, id, reserveMs, forwardMs, completeMs } = done;
-  let line = `{"level":30${timestamp()},"requestId":"${done.requestId}","method":"${done.method}"`;
+  let line = `{"level":${level}${timestamp()}`;
+  if (instance !== undefined) line += `,"instance":"${instance}"`;
+  line += `,"requestId":"${done.requestId}","method":"${done.method}"`;
   line += `,"route":${spelledRoute(done.route)},"status":${done.status},"verdict":"${done.verdict}"`;
   if (outcome !== null) line += `,"outcome":"${outcome}"`;
   if (id !== null) line += `,"keyHash":"${keyHash(id)}"`;
@@ -77,17 +79,25 @@ function requestLine(done: RequestDone): string {
   return `${line},"msg":"request"}\n`;
 }
 
-/** One line per request, per failed pass, per swept record. Gives back what ends it. */
-export function logEvents(log: Logger): () => void {
+/**
+ * One line per request, per failed pass, per swept record, each with the instance that is meant: by it a line is joined with its
+ * record. Gives back what ends it.
+ */
+export function logEvents(log: Logger, routeOf: (method: string, path: string) => string): () => void {
   const output = (log as unknown as { readonly [symbols.streamSym]: DestinationStream })[symbols.streamSym];
+  /** The id under which this process works now; undefined before its first lease. */
+  let current: string | undefined;
   const ends = [
     requestDone.subscribe((done) => {
       const { requestId, method, route, status, verdict, outcome, error } = done;
       if (error === null) {
-        if (log.isLevelEnabled('info')) output.write(requestLine(done));
+        const level = outcome === 'unknown' ? 'warn' : 'info';
+        if (log.isLevelEnabled(level))
+          output.write(requestLine(done, log.levels.values[level] as number, current));
         return;
       }
       const line = {
+        instance: current,
         requestId,
         method,
         route,
@@ -105,21 +115,34 @@ export function logEvents(log: Logger): () => void {
     }),
     passDone.subscribe(({ requestId, method, route, status, totalMs }) => {
       log.info(
-        { requestId, method, route, status, verdict: 'pass_through', ms: rounded(totalMs) },
+        {
+          instance: current,
+          requestId,
+          method,
+          route,
+          status,
+          verdict: 'pass_through',
+          ms: rounded(totalMs),
+        },
         'request',
       );
     }),
-    recordSwept.subscribe(({ attempt, method, path, requestId, reason, to, ...id }) => {
-      const line = { attempt, method, path, requestId, reason, keyHash: keyHash(id) };
+    recordSwept.subscribe(({ instance, attempt, method, path, requestId, reason, to, ...id }) => {
+      const route = routeOf(method, path);
+      const line = { instance, attempt, method, path, route, requestId, reason, keyHash: keyHash(id) };
       log.warn(line, to === 'unknown' ? 'record swept to unknown' : 'record released, for it was never sent');
     }),
     answerRefused.subscribe(({ id, ...refused }) => {
       log.error({ ...refused, keyHash: keyHash(id) }, 'late answer refused');
     }),
-    leaseOpened.subscribe(({ instance }) => log.info({ instance }, 'lease opened')),
+    leaseOpened.subscribe(({ instance }) => {
+      current = instance;
+      log.info({ instance }, 'lease opened');
+    }),
     loopDone.subscribe(({ loop, counts, ms, error }) => {
-      if (error !== null) log.warn({ loop, ms: rounded(ms), error: error.message }, 'pass failed');
-      else log.debug({ loop, counts, ms: rounded(ms) }, 'pass done');
+      const line = { instance: current, loop, ms: rounded(ms) };
+      if (error !== null) log.warn({ ...line, error: error.message }, 'pass failed');
+      else log.debug({ ...line, counts }, 'pass done');
     }),
   ];
   return () => {

@@ -1,5 +1,5 @@
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { answerRefused, leaseOpened, loopDone, passDone, requestDone } from '../events.ts';
+import { answerRefused, leaseOpened, logLineDropped, loopDone, passDone, requestDone } from '../events.ts';
 import { censusGauges } from './census-gauges.ts';
 import { GatheredDurations, GatheredRequests } from './gathered.ts';
 
@@ -23,6 +23,8 @@ export interface Gauges {
   readonly attempts: () => number;
   readonly unsettled: () => number;
   readonly refusing: () => boolean;
+  readonly heldBytes: () => number;
+  readonly heldLimitBytes: () => number;
 }
 
 /** Seconds: from a cached look-up to the longest upstream. */
@@ -69,6 +71,10 @@ export function createMetrics(gauges: Gauges, worker: string | null): Metrics {
     'oncegate_leases_opened_total',
     'Leases opened; more than one means that one lapsed.',
   );
+  const droppedLines = counter(
+    'oncegate_log_lines_dropped_total',
+    'Log lines that were dropped because nobody read them.',
+  );
   const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({
       name,
@@ -89,6 +95,16 @@ export function createMetrics(gauges: Gauges, worker: string | null): Metrics {
     () => Number(gauges.refusing()),
   );
   gauge('oncegate_answers_unsaved', 'Settlements that wait for the store.', gauges.unsettled);
+  gauge(
+    'oncegate_held_bytes',
+    'Bytes of request and answer bodies in memory; new requests get 503 overloaded from three quarters of the limit on.',
+    gauges.heldBytes,
+  );
+  gauge(
+    'oncegate_held_bytes_limit',
+    'Bytes that may be held: 256 MB, or a quarter of the memory that the container allows the process.',
+    gauges.heldLimitBytes,
+  );
 
   const tell = () => {
     for (const gathered of [requests, total, reserve, forward, complete]) gathered.tell();
@@ -108,6 +124,7 @@ export function createMetrics(gauges: Gauges, worker: string | null): Metrics {
     }),
     answerRefused.subscribe(() => refused.inc()),
     leaseOpened.subscribe(() => leases.inc()),
+    logLineDropped.subscribe(() => droppedLines.inc()),
     censusGauges(registry),
   ];
   const end = () => {

@@ -59,7 +59,12 @@ function agree(before: string | null, value: string): string {
 }
 
 /** RFC 9112 section 6.3, as llhttp reads it; a Transfer-Encoding that does not end in chunked runs to the close. */
-function isCloseFramed(method: string, status: number, hasLength: boolean, codings: string | null): boolean {
+export function isCloseFramed(
+  method: string,
+  status: number,
+  hasLength: boolean,
+  codings: string | null,
+): boolean {
   if (method === 'HEAD' || isBodiless(status)) return false;
   if (codings !== null) return !/(?:^|[,\s])chunked\s*$/i.test(codings);
   return !hasLength;

@@ -4,15 +4,14 @@ import type { Ending } from '../core/settle.ts';
 import { asError } from '../errors.ts';
 import { failpoint } from '../failpoint.ts';
 import { type AnswerHead, answered, isBodiless, readHead } from './answer-head.ts';
+import { CallClock } from './call-clock.ts';
 import type { AnswerSink, UpstreamCall, UpstreamRequest } from './client.ts';
 import { endingOfFailure, UpstreamFault } from './failure.ts';
 import { type HoldableSocket, hold, letGo, socketBeingRead } from './hold.ts';
+import { endedInOrder } from './orderly-end.ts';
 
 /** Far above any real answer; below it 64 kB of empty fields would become 16,000 strings. */
 const maxHeaderFields = 1_000;
-
-/** Node's longest timer; above it setTimeout fires at once. */
-const maxTimerMs = 2 ** 31 - 1;
 
 export interface CallOwner {
   ended(call: Call): void;
@@ -40,7 +39,7 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
   readonly #request: UpstreamRequest;
   readonly #sink: AnswerSink;
   readonly #options: CallOptions;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #clock: CallClock;
   /** Given at request-start: null as long as nothing was sent. */
   #abort: ((reason: Error) => void) | null = null;
   #socket: HoldableSocket | null = null;
@@ -54,11 +53,14 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
     this.#request = request;
     this.#sink = sink;
     this.#options = options;
+    this.#clock = new CallClock(request.timeoutMs, () =>
+      this.abort(new UpstreamFault('timed_out', 'no complete answer in time')),
+    );
   }
 
   /** The sink hears nothing before this returns. */
   dispatch(pool: Dispatcher): void {
-    this.#timer = setTimeout(timeOut, Math.min(this.#request.timeoutMs, maxTimerMs), this);
+    this.#clock.start();
     try {
       pool.dispatch(this.#options, this);
     } catch (thrown) {
@@ -77,7 +79,9 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
   }
 
   resume(): void {
-    if (this.#socket !== null && this.#ending === null) letGo(this.#socket);
+    if (this.#socket === null || this.#ending !== null) return;
+    letGo(this.#socket);
+    this.#clock.letGo();
   }
 
   abort(reason: Error): void {
@@ -133,7 +137,9 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
     failpoint('response_data');
     try {
       // The end may come in this same chunk, and lets go again.
-      if (!this.#sink.onData(chunk) && this.#socket !== null && this.#ending === null) hold(this.#socket);
+      if (this.#sink.onData(chunk) || this.#socket === null || this.#ending !== null) return;
+      hold(this.#socket);
+      this.#clock.hold();
     } catch (thrown) {
       this.#sinkFailed(thrown);
     }
@@ -142,11 +148,9 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
   onComplete(): void {
     const head = this.#head;
     if (head === null) return this.#fail(new UpstreamFault('answer_cut', 'the answer ended without a head'));
-    // undici takes a reset for the end of a body without length; here bytes of it were still waiting to be read.
-    if (head.closeFramed && this.#socket?.errored && this.#socket.readableLength > 0) {
-      return this.#fail(
-        new UpstreamFault('answer_cut', 'reset before the answer was read', { cause: this.#socket.errored }),
-      );
+    if (head.closeFramed && !endedInOrder(this.#socket)) {
+      const cause = this.#socket?.errored;
+      return this.#fail(new UpstreamFault('answer_cut', 'reset before the end of the answer', { cause }));
     }
     this.#finish(answered(head));
   }
@@ -175,7 +179,7 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
     if (this.#ending !== null) return;
     this.#ending = ending;
     if (ending.kind === 'answered') failpoint('response_complete');
-    clearTimeout(this.#timer);
+    this.#clock.stop();
     // A kept-alive connection goes to the next call; and a queued one need not keep the body until its turn.
     if (this.#socket !== null) letGo(this.#socket);
     this.#options.body = null;
@@ -191,8 +195,4 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
       this.#owner.sinkFailed(asError(thrown));
     }
   }
-}
-
-function timeOut(call: Call): void {
-  call.abort(new UpstreamFault('timed_out', 'no complete answer in time'));
 }

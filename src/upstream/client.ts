@@ -13,7 +13,7 @@ export interface UpstreamRequest {
   /** Flat list; hop-by-hop fields, Expect and Upgrade must be gone: undici refuses them, provably unsent. */
   readonly headers: readonly string[];
   readonly body: Buffer;
-  /** From queueing to the last byte. */
+  /** From queueing to the last byte, without the time in which the sink reads no more. */
   readonly timeoutMs: number;
   /** The last check, in undici's request-start, maybe before `dispatch` returns: false or a throw sends nothing, provably. */
   readonly mayStart: () => boolean;
@@ -71,7 +71,7 @@ export class UpstreamClient implements CallOwner {
       connections: target.connections,
       pipelining: 1,
       allowH2: false,
-      // One timer of ours rules, from the queue to the last byte.
+      // A clock of ours rules, from the queue to the last byte (call-clock.ts).
       headersTimeout: 0,
       bodyTimeout: 0,
       maxHeaderSize: maxAnswerHeadBytes,

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { buildConnector } from 'undici';
 import { makeHoldable } from './hold.ts';
+import { watchEnd } from './orderly-end.ts';
 
 export interface TlsOptions {
   /** Certificate authorities instead of the system's, PEM. */
@@ -32,6 +33,7 @@ export function connectorFor(origin: URL, timeoutMs: number, tls: TlsOptions): b
     connect({ ...options, servername }, (error, socket) => {
       if (error !== null) return callback(error, null);
       makeHoldable(socket);
+      watchEnd(socket);
       return callback(null, socket);
     });
   };

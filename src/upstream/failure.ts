@@ -4,6 +4,7 @@ import type { Ending } from '../core/settle.ts';
 export type UpstreamFaultCode =
   | 'timed_out'
   | 'start_refused'
+  | 'no_room'
   | 'started_twice'
   | 'status_invalid'
   | 'head_too_large'

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import t from 'tap';
 import { startDemoUpstream } from '../../src/cli/demo-upstream.ts';
@@ -26,10 +26,16 @@ function startDemo(t: Teardown, dataDir: string): Demo {
   return { child, said: () => said, exited };
 }
 
-/** The three commands it prints, as requests. */
+/** The first three commands it prints, as requests. */
 function printed(said: string): { url: string; key: string; bodies: string[] } {
   const lines = [...said.matchAll(/curl -i (\S+) -H 'Idempotency-Key: (\S+)' .* -d '(.*)'/g)];
   return { url: lines[0]?.[1] ?? '', key: lines[0]?.[2] ?? '', bodies: lines.map((line) => line[3] ?? '') };
+}
+
+/** As a person would type it. */
+function shell(command: string): string {
+  const { stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
+  return stdout + stderr;
 }
 
 t.test('what it prints works, and it counts along', async (t) => {
@@ -52,6 +58,15 @@ t.test('what it prints works, and it counts along', async (t) => {
   t.equal((await post('third')).status, 502, 'its answer is lost after it charged');
   t.equal((await post('third')).status, 409, 'and it is not charged again');
   await until('the tally', () => demo.said().includes('requests 6, charges 3, replays 1, unknown 1\n'));
+
+  const [list = '', resolve = ''] = [...demo.said().matchAll(/^ {2}(node .* keys .*)$/gm)].map(
+    ([, line]) => line,
+  );
+  const listed = shell(list);
+  t.match(listed, /^\w{16} +unknown +.* POST +\/charges/m);
+  const id = /^(\w{16}) +unknown/m.exec(listed)?.[1] ?? '';
+  t.match(shell(`${resolve.replace(' ID ', ` ${id} `)} --yes`), /is completed; retries get 201/);
+  t.match(await post('third'), { status: 201, headers: { 'idempotent-replayed': 'true' } });
 
   demo.child.kill('SIGKILL');
   await demo.exited;

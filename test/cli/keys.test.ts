@@ -81,10 +81,8 @@ t.test('misuse: exit 2, before anything is asked', async (t) => {
   }
 });
 
-t.test('a store that is missing, away, old, or embedded', async (t) => {
+t.test('a store that is missing, away or old', async (t) => {
   t.match(await inProcess(['keys', 'list']), { code: 2, err: /no store: set DATABASE_URL/ });
-  const embedded = await inProcess(['keys', 'list'], { ONCEGATE_STORE_EMBEDDED: 'true' });
-  t.match(embedded, { code: 2, err: /an embedded store belongs to the one process .* DATABASE_URL/ });
   t.equal((await inProcess(['keys', 'list', '--database-url', 'postgres://127.0.0.1:1/none'])).code, 4);
   const { url } = await testDatabase(t);
   t.match(await inProcess(['keys', 'list', '--database-url', url]), { code: 3, err: /migrate up/ });
@@ -258,6 +256,21 @@ t.test('resolve as released; for scripts; by user and host unless told otherwise
   t.match(await auditLines(), [{ actor: /^.+@.+$/, action: 'release' }]);
 });
 
+t.test('resolve by the beginning of an ID: where a person is asked, or the epoch says which', async (t) => {
+  const [store] = harness.stores;
+  const wanted = await doubtful(store);
+  const start = idOf(wanted).slice(0, 6);
+  t.match(await keys('resolve', start, '--released', ...because), {
+    code: 2,
+    err: /an ID has 16 to 64 letters.*only where a person is asked, or with --epoch/,
+  });
+  const shown = JSON.parse((await keys('show', start, '--json')).out) as { epoch: string };
+  t.match(await keys('resolve', start, '--released', '--epoch', shown.epoch, ...because), {
+    code: 0,
+    out: /is failed_retryable/,
+  });
+});
+
 t.test('what may not be: in progress, unknown, free, too large', async (t) => {
   const [store] = harness.stores;
   const running = await reserved(store);
@@ -285,7 +298,7 @@ t.test('purge: the answer is gone, and it says from when retries run', async (t)
   const done = await keys('purge', idOf(wanted), ...because);
   t.match(done, {
     code: 0,
-    out: /^done: the answer of \w+ is erased; retries get 409 until .* in 60 s, then run\n$/,
+    out: /^done: the answer of \w+ is erased; retries get 409 until .* in 60 s, then run\.\nA replica .* for up to 30 s more\.\n$/,
   });
   t.match(await recordAt(store, wanted), { state: 'failed_retryable', blocked: true, answer: null });
   t.match((await keys('show', idOf(wanted))).out, /It was purged: retries get 409 until/);

@@ -23,6 +23,19 @@ t.test('a good file: what is guarded, nothing else', async (t) => {
   });
 });
 
+t.test('a store whose variable comes only where it runs is no fault; another variable is', async (t) => {
+  const path = file(t, 'upstream: { url: http://a:1 }\nstore: { url: "${DATABASE_URL}" }\n');
+  const { code, out, err } = await inProcess(['validate', '--config', path]);
+  t.strictSame({ code, err }, { code: 0, err: '' });
+  t.match(out, /1 warning\n! no store is named here: serve will need DATABASE_URL/);
+  t.match(await inProcess(['serve', '--config', path]), { code: 2, err: /DATABASE_URL is not set/ });
+  const other = file(t, 'upstream: { url: "${UPSTREAM}" }\nstore: { url: "${}" }\n');
+  t.match(await inProcess(['validate', '--config', other]), {
+    code: 2,
+    err: /UPSTREAM is not set[^]*names no variable/,
+  });
+});
+
 t.test('the example', async (t) => {
   const { code, out } = await inProcess(['validate', '--config', 'config.example.yaml']);
   t.equal(code, 0);

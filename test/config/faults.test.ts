@@ -55,7 +55,12 @@ const table: readonly (readonly [config: string, ...faults: string[]])[] = [
   ['log: { level: verbose }', '1:15: log.level: verbose is not known; write one of fatal, error'],
   [
     'defaults: { inFlight: { answer: 400 } }',
-    '1:33: defaults.inFlight.answer: 400 is not known; write 409 or 202',
+    '1:33: defaults.inFlight.answer: 400 is not known; write one of 409, 202, 503',
+  ],
+  [
+    'defaults: { cors: { origins: [https://Shop.example/, "null"] } }',
+    '1:31: defaults.cors.origins[0]: is not as browsers send it; write https://shop.example',
+    '1:54: defaults.cors.origins[1]: is not the origin of a page; write for instance https://shop.example',
   ],
   ['defaults: { replayStatus: 201 }', '1:27: defaults.replayStatus: 201 is not known; write original or 200'],
   [
@@ -121,6 +126,15 @@ const table: readonly (readonly [config: string, ...faults: string[]])[] = [
     '1:27: tenant.from.header: Authorization has another meaning; ',
   ],
   [
+    'tenant: { from: { header: X_Forwarded.For } }',
+    '1:27: tenant.from.header: X_Forwarded.For has another meaning; ',
+  ],
+  [
+    'tenant: { from: { header: X-T } }\nkey: { from: [header:x_t] }\ndefaults: { forwardKey: { rename: X.T } }',
+    '2:15: key.from[0]: is the header that names the tenant; ',
+    '3:35: defaults.forwardKey.rename: is the header that names the tenant; ',
+  ],
+  [
     'tenant: { from: { header: X-T } }\nkey: { from: [header:x-t] }\ndefaults: { forwardKey: { rename: X-T } }',
     '2:15: key.from[0]: is the header that names the tenant; ',
     '3:35: defaults.forwardKey.rename: is the header that names the tenant; ',
@@ -129,12 +143,29 @@ const table: readonly (readonly [config: string, ...faults: string[]])[] = [
     'defaults: { fingerprint: { ignore: [a] } }',
     '1:37: defaults.fingerprint.ignore[0]: is not a JSON pointer; ',
   ],
+  [
+    'defaults: { fingerprint: { headers: [a b, Connection, Traceparent, Content-Type, X_HTTP_Method, Authorization, X-Idempotency-Key] } }',
+    '1:38: defaults.fingerprint.headers[0]: is not a header name; ',
+    '1:43: defaults.fingerprint.headers[1]: Connection has another meaning; ',
+    '1:55: defaults.fingerprint.headers[2]: Traceparent is another one on each try, so a retry would get 422; remove it',
+    '1:68: defaults.fingerprint.headers[3]: Content-Type always counts; remove it',
+    '1:82: defaults.fingerprint.headers[4]: X_HTTP_Method always counts; remove it',
+    '1:97: defaults.fingerprint.headers[5]: Authorization carries credentials, ',
+  ],
+  [
+    'routes: [{ path: /a, fingerprint: { headers: [X-Org, x_idempotency_key] } }]',
+    '1:54: routes[0].fingerprint.headers[1]: carries the key, which counts anyway; remove it',
+  ],
   // Routes
   ['routes: [{ path: v1 }]', '1:18: routes[0].path: must start with a slash; write /v1'],
   ['routes: [{ path: /v1/ch* }]', '1:18: routes[0].path: has * inside a segment; '],
   [
     'routes:\n  - path: /a\n  - path: /b\n  - path: /%61\n',
     '4:11: routes[2].path: is also routes[0], both for POST, PATCH; merge them, or give each its own methods',
+  ],
+  [
+    'routes:\n  - path: /a\n  - path: /A\nrouting: { ignoreCase: true }',
+    '3:11: routes[1].path: is also routes[0], both for POST, PATCH; ',
   ],
   [
     'routes:\n  - { path: /a, methods: [POST] }\n  - { path: /a, methods: [PUT], upstream: { url: http://b } }\n',

@@ -48,7 +48,7 @@ routes:
   t.match(config.routes[0], {
     route: '/a',
     outcomes: { preset: 'stripe', overrides: { 409: 'release', 500: 'unknown' } },
-    fingerprint: { body: 'raw', ignore: ['/t'] },
+    fingerprint: { body: 'raw', ignore: ['/t'], headers: [] },
     inFlight: { waitMs: 1_000, answer: 202 },
     forwardKey: { kind: 'rename', header: 'x-key' },
     retentionMs: 7_200_000,

@@ -46,7 +46,18 @@ const table: readonly (readonly [config: string, ...warnings: string[]])[] = [
   ],
   ['routes: [{ path: /hooks/*, mode: off }]'],
   ['defaults: { mode: off }', '1:19: defaults.mode: is off and no route enforces: nothing is guarded; '],
-  ['defaults: { mode: off }\nroutes: [{ path: /a, mode: enforce }]'],
+  [
+    'defaults: { mode: off }\nroutes: [{ path: /a, mode: enforce }]',
+    '1:19: defaults.mode: is off: a path that no route matches is not guarded, for instance that of a route in another letter case; write enforce, and mode: off on routes that need no keys',
+  ],
+  [
+    'defaults: { mode: off }\nroutes: [{ path: /a, mode: enforce }]\nrouting: { ignoreCase: true }',
+    '1:19: defaults.mode: is off: a path that no route matches is not guarded; write enforce, ',
+  ],
+  [
+    'routes: [{ path: /a }, { path: /A/* }, { path: /a/*/* }]\nrouting: { ignoreCase: true }',
+    '1:32: routes[1].path: can never match: ',
+  ],
   [
     'defaults: { requireKey: false }',
     '1:25: defaults.requireKey: is false: a request without key passes through unguarded',

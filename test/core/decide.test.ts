@@ -3,7 +3,7 @@ import { decide, sameRequest } from '../../src/core/decide.ts';
 import { type Fingerprint, type StoredAnswer, type StoredRecord, states } from '../../src/core/record.ts';
 
 function fingerprint(digest: string, raw = digest, rule = 'v1:canonical'): Fingerprint {
-  return { rule, digest: Buffer.from(digest), raw: Buffer.from(raw) };
+  return { rule, digest: Buffer.from(digest), raw: Buffer.from(raw), headers: null };
 }
 
 const answer: StoredAnswer = {
@@ -23,6 +23,7 @@ function record(facts: Partial<StoredRecord>): StoredRecord {
     expired: false,
     retainUntilMs: 1000,
     blocked: false,
+    status: null,
     answer,
     ...facts,
   };
@@ -106,6 +107,46 @@ t.test('the same request: identical bytes under any rule, or equal digests under
   t.ok(sameRequest(fingerprint('a', 'raw 1'), fingerprint('a', 'raw 2')));
   t.notOk(sameRequest(fingerprint('a', 'raw 1', 'v1:canonical'), fingerprint('a', 'raw 2', 'v1:raw')));
   t.notOk(sameRequest(fingerprint('a', 'raw 1'), fingerprint('b', 'raw 2')));
+  t.end();
+});
+
+t.test('headers that the config lists: compared under one list, and under another the bytes alone', (t) => {
+  const listed = (
+    digest: string,
+    raw: string,
+    headers: [list: string, digest: string] | null,
+  ): Fingerprint => ({
+    ...fingerprint(digest, raw),
+    headers: headers === null ? null : { list: headers[0], digest: headers[1] },
+  });
+  const stored = listed('same', 'raw', ['l', 'a']);
+  t.ok(sameRequest(stored, listed('same', 'raw', ['l', 'a'])));
+  t.ok(sameRequest(stored, listed('same', 'other', ['l', 'a'])));
+  t.notOk(sameRequest(stored, listed('other', 'other', ['l', 'a'])));
+  t.notOk(sameRequest(stored, listed('same', 'raw', ['l', 'b'])), 'identical bytes under another account');
+  for (const headers of [['m', 'a'], ['m', 'b'], null] as const) {
+    const list = headers === null ? null : ([...headers] as [string, string]);
+    t.ok(sameRequest(stored, listed('other', 'raw', list)), 'another list, the same bytes');
+    t.ok(sameRequest(listed('other', 'raw', list), stored), 'and the other way round');
+    t.notOk(sameRequest(stored, listed('same', 'other', list)), 'another list, other bytes');
+  }
+  t.end();
+});
+
+t.test('released after 401 or 407: any request may run', (t) => {
+  for (const status of [401, 407]) {
+    const free = record({ state: 'failed_retryable', answer: null, status, hadCredentials: true });
+    t.strictSame(decide(free, other), { kind: 'take_over', previous: free });
+    t.strictSame(decide(free, asking), { kind: 'take_over', previous: free });
+    t.strictSame(decide({ ...free, blocked: true }, other), refuse('key_reused'));
+    for (const state of states.filter((one) => one !== 'failed_retryable'))
+      t.strictSame(decide(record({ state, status }), other), refuse('key_reused'), state);
+  }
+  for (const status of [null, 403, 429, 500])
+    t.strictSame(
+      decide(record({ state: 'failed_retryable', answer: null, status }), other),
+      refuse('key_reused'),
+    );
   t.end();
 });
 

@@ -11,8 +11,8 @@ import {
   ruleId,
 } from '../../src/core/fingerprint.ts';
 
-const canonicalRule: FingerprintRule = { body: 'canonical', ignore: [] };
-const rawRule: FingerprintRule = { body: 'raw', ignore: [] };
+const canonicalRule: FingerprintRule = { body: 'canonical', ignore: [], headers: [] };
+const rawRule: FingerprintRule = { body: 'raw', ignore: [], headers: [] };
 
 interface Facts {
   readonly method?: string;
@@ -71,6 +71,13 @@ t.test('each part counts, in both digests', (t) => {
     { headers: ['If-Match', '"1"', 'If-None-Match', '"1"'] },
     { headers: ['If-Match', '"1"', 'If-Match', '"2"'] },
     { headers: ['If-Match', '"2"', 'If-Match', '"1"'] },
+    { headers: ['X-HTTP-Method-Override', 'PATCH'] },
+    { headers: ['X-HTTP-Method-Override', 'DELETE'] },
+    { headers: ['X-HTTP-Method-Override', ''] },
+    { headers: ['X-HTTP-Method', 'PATCH'] },
+    { headers: ['X-Method-Override', 'PATCH'] },
+    { headers: ['X-Method-Override', 'PATCH', 'X-Method-Override', 'DELETE'] },
+    { headers: ['X-Method-Override', 'DELETE', 'X-Method-Override', 'PATCH'] },
     { body: 'x' },
     { body: 'y' },
     { body: Buffer.from([0xff]) },
@@ -181,10 +188,95 @@ t.test('JSON bodies are compared by their canonical form', (t) => {
   t.end();
 });
 
+t.test('a body in another charset than UTF-8 is compared raw', (t) => {
+  const reordered = (type: string) => [typed(type, '{"a":1,"b":2}'), typed(type, '{"b":2,"a":1}')] as const;
+  for (const charset of [
+    'utf-16',
+    'UTF-7',
+    'iso-8859-1',
+    'ibm037',
+    'us-ascii',
+    '""',
+    'utf-8;charset=utf-16',
+  ]) {
+    differ(t, ...reordered(`application/json; charset=${charset}`), charset);
+    differ(t, ...reordered(`application/vnd.api+json; CHARSET=${charset}`), charset);
+    const type = `application/x-www-form-urlencoded;charset=${charset}`;
+    differ(t, typed(type, 'a=1&b=2'), typed(type, 'b=2&a=1'), `a form in ${charset}`);
+  }
+  differ(t, ...reordered("application/json; charset*=utf-8''utf-16"), 'RFC 2231');
+  for (const charset of ['utf-8', 'UTF-8', '"utf-8"', 'utf8']) {
+    same(t, ...reordered(`application/json; charset=${charset}`), charset);
+    const type = `application/x-www-form-urlencoded;charset=${charset}`;
+    same(t, typed(type, 'a=1&b=2'), typed(type, 'b=2&a=1'), `a form in ${charset}`);
+  }
+  const [a, b] = ['{"a":1,"b":2}', '{"b":2,"a":1}'];
+  const bytes = (text: string, how: 'utf16le' | 'latin1') =>
+    typed('application/json', Buffer.from(text, how));
+  differ(t, bytes(a, 'utf16le'), bytes(b, 'utf16le'), 'UTF-16 that does not say so');
+  const bom = '\xef\xbb\xbf';
+  differ(t, bytes(bom + a, 'latin1'), bytes(bom + b, 'latin1'), 'a byte order mark');
+  differ(t, bytes('["\xe9",{"a":1,"b":2}]', 'latin1'), bytes('["\xe9",{"b":2,"a":1}]', 'latin1'), 'latin1');
+  t.end();
+});
+
 t.test('ignored members', (t) => {
-  const rule: FingerprintRule = { body: 'canonical', ignore: ['/ts'] };
+  const rule: FingerprintRule = { body: 'canonical', ignore: ['/ts'], headers: [] };
   t.equal(digestOf(json('{"a":1,"ts":1}'), rule), digestOf(json('{"a":1,"ts":2}'), rule));
   t.not(digestOf(json('{"a":1,"ts":1}'), rule), digestOf(json('{"a":2,"ts":1}'), rule));
+  t.end();
+});
+
+t.test('UTF-8 is the charset of JSON and of forms, said or not', (t) => {
+  for (const [type, body] of [
+    ['application/json', '{"a":1}'],
+    ['application/problem+json', '{"a":1}'],
+    ['application/json', 'no JSON at all'],
+    ['application/x-www-form-urlencoded', 'a=1'],
+    ['application/x-www-form-urlencoded', 'a[b]=1'],
+  ] as const) {
+    for (const charset of [
+      'charset=utf-8',
+      'charset=UTF-8',
+      'Charset="utf-8"',
+      'charset=utf8',
+      'charset=utf-8;charset=UTF-8',
+    ])
+      same(t, typed(type, body), typed(`${type}; ${charset}`, body), `${type} ${charset}`);
+    for (const other of [
+      'charset=latin1',
+      'charset=',
+      'charset=""',
+      "charset*=utf-8''utf-8",
+      'v=1',
+      'charset=utf-8; charset=latin1',
+    ])
+      differ(t, typed(type, body), typed(`${type}; ${other}`, body), `${type} ${other}`);
+  }
+  same(
+    t,
+    typed('application/json; v=1', '1'),
+    typed('application/json;charset=utf-8;v=1', '1'),
+    'others count as ever',
+  );
+  differ(
+    t,
+    typed('text/plain', 'a'),
+    typed('text/plain; charset=utf-8', 'a'),
+    'text has no charset of its own',
+  );
+  t.end();
+});
+
+t.test('ignored fields of a form', (t) => {
+  const rule: FingerprintRule = { body: 'canonical', ignore: ['/ts', '/meta/at'], headers: [] };
+  const at = (body: string) => digestOf(form(body), rule);
+  t.equal(at('a=1&ts=1'), at('ts=2&a=1'));
+  t.equal(at('a=1&ts=1'), at('a=1'));
+  t.equal(at('a=1&b[c]=2&meta[at]=3'), at('meta%5bat%5D=4&a=1&b[c]=2'));
+  t.not(at('a=1&b[c]=2'), at('b[c]=2&a=1'), 'what may meet stays in its order');
+  t.not(at('a=1&ts=1'), at('a=2&ts=1'));
+  t.not(at('a=1&meta[to]=1'), at('a=1&meta[to]=2'));
   t.end();
 });
 
@@ -213,8 +305,8 @@ t.test('form bodies are compared by sorted fields', (t) => {
   is('a=1&b=2', 'b=2&a=1');
   is('a=1&b=%C3%A9+x', 'b=%c3%a9%20x&%61=1');
   is('a=1&&b=2&', 'b=2&a=1');
-  is('a%5Bx%5D=1&a[y]=2', 'a[y]=2&a[x]=1');
-  is('a[]=1&a[]=2&b=3', 'b=3&a[]=1&a[]=2');
+  is('a-b=1&a_b=2', 'a_b=2&a-b=1');
+  is('Amount=1&b=2', 'b=2&Amount=1');
   is('a==1', 'a=%3D1');
   is('=1&a=2', 'a=2&=1');
   is('x=%00', 'x=%00');
@@ -229,6 +321,30 @@ t.test('form bodies are compared by sorted fields', (t) => {
   isNot('ab=c', 'a=bc');
   // To Rack: [{id: 1, n: 2}, {id: 3}] and [{id: 1}, {id: 3, n: 2}].
   isNot('i[][id]=1&i[][n]=2&i[][id]=3', 'i[][id]=1&i[][id]=3&i[][n]=2');
+  // One field to some upstream, of which the last wins: compared raw.
+  for (const [a, b] of [
+    ['a', 'a[b]'],
+    ['a', 'a%5Bb%5D'],
+    ['a_b', 'a[b'],
+    ['a', 'a]'],
+    ['a_b', 'a.b'],
+    ['a_b', 'a%2Eb'],
+    ['a_b', 'a+b'],
+    ['a_b', 'a%20b'],
+    ['a', '+a'],
+    ['a', 'a%00b'],
+    ['a', 'a%0A'],
+    ['a', 'a%7F'],
+    ['amount', 'Amount'],
+    ['x1', 'X1'],
+    ['%C3%A9', '%C3%89'],
+    ['k', '%E2%84%AA'],
+    ['s', '%C5%BF'],
+    ['%ff', '%fe'],
+  ]) {
+    isNot(`${a}=1&${b}=2`, `${b}=2&${a}=1`);
+    is(`${a}=1&${b}=2`, `${a}=1&${b}=2`);
+  }
   // Not clear to every parser: compared raw.
   for (const body of [
     'a=1&b=%',
@@ -256,7 +372,7 @@ t.test('very many fields are compared raw', (t) => {
 });
 
 t.test('the order of form fields never matters among different names', (t) => {
-  const name = fc.string({ unit: fc.constantFrom('a', 'b', 'é', ' ', '&', '='), minLength: 1, maxLength: 3 });
+  const name = fc.string({ unit: fc.constantFrom('a', 'b', 'é', '_', '&', '='), minLength: 1, maxLength: 3 });
   const fields = fc.uniqueArray(fc.tuple(name, fc.string()), { selector: ([key]) => key, maxLength: 8 });
   const shuffled = fields.chain((list) =>
     fc.tuple(fc.constant(list), fc.shuffledSubarray(list, { minLength: list.length })),
@@ -330,6 +446,10 @@ t.test('multipart bodies are compared without their boundary', (t) => {
     typed('multipart/form-data; boundary=c; boundary=b', '--c--'),
     'two boundaries, either of which may count',
   );
+  const longest = 'b'.repeat(70);
+  same(t, multipart(longest, two), multipart('x', two), 'the longest boundary');
+  differ(t, multipart(`${longest}b`, two), multipart('x', two), 'a longer boundary: raw bytes');
+  differ(t, multipart(`${longest}b`, two), multipart(`${longest}c`, two), 'two longer boundaries');
   differ(
     t,
     typed('multipart/form-data; boundary=""', '----'),
@@ -349,16 +469,16 @@ t.test('the raw rule: one digest, of the bytes', (t) => {
   );
   t.not(digestOf(json('{"a":1}'), rawRule), digestOf(json('{"a": 1}'), rawRule));
   t.equal(raw.digest.length, 32);
-  t.equal(raw.rule, 'v1:raw');
+  t.equal(raw.rule, 'v3:raw');
   t.end();
 });
 
 t.test('rule ids', (t) => {
-  t.equal(ruleId(canonicalRule), 'v1:canonical');
-  t.equal(ruleId(rawRule), 'v1:raw');
-  t.equal(ruleId({ body: 'raw', ignore: ['/a'] }), 'v1:raw', 'raw bodies have nothing to ignore');
-  const ab: FingerprintRule = { body: 'canonical', ignore: ['/a', '/b'] };
-  t.match(ruleId(ab), /^v1:canonical:[0-9a-f]{32}$/);
+  t.equal(ruleId(canonicalRule), 'v3:canonical');
+  t.equal(ruleId(rawRule), 'v3:raw');
+  t.equal(ruleId({ body: 'raw', ignore: ['/a'] }), 'v3:raw', 'raw bodies have nothing to ignore');
+  const ab: FingerprintRule = { body: 'canonical', ignore: ['/a', '/b'], headers: [] };
+  t.match(ruleId(ab), /^v3:canonical:[0-9a-f]{32}$/);
   t.equal(ruleId(ab), ruleId(ab));
   t.equal(
     ruleId(ab),
@@ -388,14 +508,14 @@ t.test('what is hashed; stored digests depend on it: a change needs a new versio
     'raw: never changes',
   );
   const canonical = Buffer.from('{"a":"é","b":1}').toString('latin1');
-  t.equal(digestOf(facts), sha(`v1 ${start}json 0;16:application/json2;7:charset5:utf-8${canonical}`));
+  t.equal(digestOf(facts), sha(`v3 ${start}json 0;16:application/json0;${canonical}`));
 
-  const v1 = (text: string) => sha(`v1 4:POST2:/a-0;${text}`);
-  t.equal(digestOf(form('b=1&a')), v1('form 0;33:application/x-www-form-urlencoded0;1:a-1:b1:1'));
+  const v3 = (text: string) => sha(`v3 4:POST2:/a-0;${text}`);
+  t.equal(digestOf(form('b=1&a')), v3('form 0;33:application/x-www-form-urlencoded0;1:a-1:b1:1'));
   const parts = typed('multipart/form-data; boundary=b', '--b\r\n\r\nx\r\n--b--\r\n');
-  t.equal(digestOf(parts), v1('multipart 0;19:multipart/form-data0;0:3:\r\nx2:\r\n'));
-  t.equal(digestOf(typed('text/plain', 'x')), v1(`other 0;10:text/plain0;0;${sha('x')}`));
-  t.equal(digestOf(typed('plain', 'x')), v1(`raw 0;1;5:plain${sha('x')}`));
+  t.equal(digestOf(parts), v3('multipart 0;19:multipart/form-data0;0:3:\r\nx2:\r\n'));
+  t.equal(digestOf(typed('text/plain', 'x')), v3(`other 0;10:text/plain0;0;${sha('x')}`));
+  t.equal(digestOf(typed('plain', 'x')), v3(`raw 0;1;5:plain${sha('x')}`));
   t.end();
 });
 

@@ -98,7 +98,7 @@ t.test('quoted and bare forms of one content are one key, and come back as they 
 
 t.test('finding it in the headers', (t) => {
   t.strictSame(find(), { kind: 'none' });
-  t.strictSame(find('Host', 'a', 'Idempotency_Key', 'x', 'Connection', 'close', 'Idempotency-Kez', 'x'), {
+  t.strictSame(find('Host', 'a', 'Idempotency_Kex', 'x', 'Connection', 'close', 'Idempotency-Kez', 'x'), {
     kind: 'none',
   });
   t.strictSame(find('Host', 'a', 'IDEMPOTENCY-Key', 'k1', 'Connection', 'keep-alive'), key('k1'));
@@ -106,6 +106,29 @@ t.test('finding it in the headers', (t) => {
   t.strictSame(findKey(['Idempotency-Key', 'k'], [], limits), { kind: 'none' });
   t.match(find('Idempotency-Key', 'a b'), { kind: 'invalid', detail: /visible/ });
   t.match(find('Idempotency-Key', ''), { kind: 'invalid', detail: /empty/ });
+  t.end();
+});
+
+t.test('its name with other punctuation, which some services read as its name, is invalid', (t) => {
+  for (const name of [
+    'Idempotency_Key',
+    'IDEMPOTENCY.KEY',
+    'idempotency~key',
+    'x_Idempotency-Key',
+    'X.Idempotency.Key',
+  ]) {
+    t.match(
+      find('A', 'a', name, 'k'),
+      { kind: 'invalid', detail: /idempotency-key with other punctuation/ },
+      name,
+    );
+    t.match(find('Idempotency-Key', 'k', name, 'k'), { kind: 'invalid' }, `${name} too`);
+    t.match(find(name, 'k', 'Idempotency-Key', 'k'), { kind: 'invalid' }, `${name} first`);
+  }
+  const underscored = ['idempotency_key', 'idempotency-key'];
+  for (const name of ['Idempotency_Key', 'Idempotency-Key'])
+    t.strictSame(findKey([name, 'k'], underscored, limits), key('k'), 'unless it is a source itself');
+  t.match(findKey(['Idempotency-Key', 'k'], ['idempotency_key'], limits), { kind: 'invalid' });
   t.end();
 });
 

@@ -26,6 +26,9 @@ const statuses: Record<string, number> = {
   answer_unsaved: 503,
 };
 
+/** Those that Stripe's SDKs know. */
+const stripeType = /^(idempotency_error|api_error|invalid_request_error)$/;
+
 const retryable = [
   'overloaded',
   'body_incomplete',
@@ -53,6 +56,11 @@ for (const code of problemCodes) {
       retryable: retryable.includes(code),
       requestId,
     });
+    const { detail, message, error } = JSON.parse(ietf.body);
+    t.equal(message, detail);
+    t.strictSame(Object.keys(error), ['type', 'code', 'message']);
+    t.match(error, { type: stripeType, code, message: detail });
+    t.match(detail, /key/, 'what to do with the key');
 
     const stripe = problemReply(code, { dialect: 'stripe', requestId });
     const status = code === 'key_reused' ? 400 : statuses[code];
@@ -60,12 +68,15 @@ for (const code of problemCodes) {
     t.equal(stripe.contentType, 'application/json');
     t.match(JSON.parse(stripe.body), {
       error: {
-        type: /^(idempotency_error|api_error|invalid_request_error)$/,
+        type: stripeType,
         code: code === 'in_progress' ? 'idempotency_key_in_use' : code,
-        message: JSON.parse(ietf.body).detail,
+        message: detail,
         request_id: requestId,
       },
+      message: detail,
     });
+    t.equal(new Map(stripe.headers).get('Request-Id'), requestId);
+    t.equal(new Map(ietf.headers).get('Request-Id'), undefined);
 
     for (const dialect of dialects) {
       const reply = problemReply(code, { dialect, requestId });
@@ -80,7 +91,7 @@ for (const code of problemCodes) {
   });
 }
 
-t.test('Retry-After where waiting helps, and for people who poll', (t) => {
+t.test('Retry-After where waiting helps, and only there', (t) => {
   const waits = new Map(
     problemCodes.flatMap((code) => {
       const header = problemReply(code, { dialect: 'ietf', requestId }).headers.find(
@@ -92,7 +103,6 @@ t.test('Retry-After where waiting helps, and for people who poll', (t) => {
   t.strictSame([...waits.keys()].sort(), [
     'answer_unsaved',
     'in_progress',
-    'outcome_unknown',
     'overloaded',
     'store_unavailable',
     'upstream_unreachable',
@@ -119,6 +129,8 @@ t.test('detail and status can be given', (t) => {
     const reply = problemReply('in_progress', { dialect, requestId, detail: 'Wait for it.', status: 202 });
     t.equal(reply.status, 202, dialect);
     t.match(reply.body, /"Wait for it\."/, dialect);
+    const late = problemReply('body_incomplete', { dialect, requestId, detail: 'Too late.' });
+    t.match(late.body, /"Too late\. Nothing was forwarded: [^"]*same key\."/, 'and what always follows');
   }
   const ietf = problemReply('in_progress', { dialect: 'ietf', requestId, status: 202 });
   t.equal(JSON.parse(ietf.body).status, 202, 'the body says the same status');

@@ -66,8 +66,9 @@ t.test('what Connection names is dropped too', (t) => {
     '4',
   ];
   t.strictSame(clientHeaders(flat), ['X-Other', '2', 'Keep', '4']);
-  t.strictSame(connectionNames(flat), ['close', 'x-hop', 'x-third']);
-  t.strictSame(connectionNames(['Xonnection', 'a', 'Host', 'b']), []);
+  t.strictSame([...connectionNames(flat)], ['close', 'x-hop', 'x-third']);
+  t.equal(connectionNames(['Xonnection', 'a', 'Host', 'b']).size, 0);
+  t.strictSame([...connectionNames(['connection', 'X-Hop, close'])], ['x-hop', 'close']);
   t.end();
 });
 
@@ -78,7 +79,14 @@ const neverReplayed = [
   'Authentication-Info',
   'Proxy-Authenticate',
 ];
-neverReplayed.push('Proxy-Authentication-Info', 'Age', 'Oncegate-Outcome', 'Content-Length', 'X-Request-Id');
+neverReplayed.push(
+  'Proxy-Authentication-Info',
+  'Age',
+  'Date',
+  'Oncegate-Outcome',
+  'Content-Length',
+  'X-Request-Id',
+);
 
 t.test('what is stored comes back: order, case, repeated headers, every byte', (t) => {
   const flat = [

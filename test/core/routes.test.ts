@@ -17,8 +17,9 @@ function policy(route: string, over: Partial<Policy> = {}): Policy {
     mode: 'enforce',
     methods: ['POST', 'PATCH'],
     requireKey: true,
-    fingerprint: { body: 'canonical', ignore: [] },
+    fingerprint: { body: 'canonical', ignore: [], headers: [] },
     inFlight: { waitMs: 0, answer: 409 },
+    cors: { origins: [] },
     outcomes: { preset: 'standard', overrides: {} },
     retentionMs: 1,
     maxRequestBodyBytes: 1,
@@ -234,4 +235,62 @@ t.test('what other routers would read as a parameter', async (t) => {
   for (const segment of [':id', '{id}', '<id>', '$id']) t.equal(templateSegment(`/v1/${segment}/x`), segment);
   for (const pattern of ['/v1/*', '/a:b', '/v1/charges:refund', '/$', '/{id}.pdf', '/<id>x', '/$id-x'])
     t.equal(templateSegment(pattern), null);
+});
+
+t.test('a request that may run as either of two methods', async (t) => {
+  const post = policy('/a', { methods: ['POST'], requireKey: false });
+  const put = policy('/a', { methods: ['PUT'] });
+  const off = policy('/b', { mode: 'off', methods: ['POST'] });
+  const patch = policy('/b', { methods: ['PATCH'] });
+  const routes = compileRoutes(defaults, [post, put, off, patch]);
+  const rows: [methods: [string, ...string[]], path: string, route: Policy, guarded: boolean][] = [
+    [['GET', 'POST'], '/a', post, true],
+    [['GET', 'PUT'], '/a', put, true],
+    [['DELETE', 'POST'], '/a', post, true],
+    [['GET', 'DELETE'], '/a', post, false],
+    [['POST', 'PATCH'], '/b', patch, true],
+    [['GET', 'POST'], '/b', off, false],
+    [['GET', 'POST'], '/c', defaults, true],
+    [['GET', 'PUT'], '/c', defaults, false],
+    [['GET', 'POST'], '*', defaults, true],
+  ];
+  for (const [methods, path, wanted, guarded] of rows) {
+    const found = routes.policyForAny(methods, path);
+    t.equal(found, wanted, `${methods.join(' ')} ${path}`);
+    t.equal(
+      methods.some((method) => isGuarded(found, method)),
+      guarded,
+    );
+  }
+  t.match(routes.policyForAny(['POST', 'PUT'], '/a'), { requireKey: true, methods: ['POST', 'PUT'] });
+  t.match(routes.policyForAny(['GET', 'POST', 'PUT'], '/a'), { requireKey: true });
+});
+
+t.test('in any letter case, where that is asked for', async (t) => {
+  const patterns = ['/v1/Charges', '/v1/*/Refund', '/caf%C3%A9/*', '/latin/%E9', '/a@b%C3%A9'];
+  const policies = patterns.map((pattern) => policy(pattern));
+  const any = compileRoutes(defaults, policies, true);
+  const exact = compileRoutes(defaults, policies);
+  const rows: [path: string, route: string][] = [
+    ['/v1/charges', '/v1/Charges'],
+    ['/V1/CHARGES', '/v1/Charges'],
+    ['/V1/CHARGES/', '/v1/Charges'],
+    ['/v1/%63%48arges;x', '/v1/Charges'],
+    ['/v1/CH/REFUND', '/v1/*/Refund'],
+    ['/CAF%C3%89', '/caf%C3%A9/*'],
+    ['/caf%c3%89/X', '/caf%C3%A9/*'],
+    ['/Latin/%e9', '/latin/%E9'],
+    ['/latin/%C9', 'default'],
+    ['/A@B%C3%89', '/a@b%C3%A9'],
+    ['/v1/charge', 'default'],
+  ];
+  for (const [path, route] of rows) {
+    t.equal(any.policyFor('POST', path).route, route, path);
+    t.equal(exact.policyFor('POST', path).route, 'default', `${path} in this case only`);
+  }
+  t.equal(any.policyFor('POST', '/v1/Charges').route, '/v1/Charges');
+  t.equal(patternId('/A/%C3%89', true), patternId('/a/%c3%a9', true));
+  t.not(patternId('/A'), patternId('/a'));
+  t.ok(isShadowed('/a/*', ['/A', '/a/*/*'], true));
+  t.notOk(isShadowed('/a/*', ['/A', '/a/*/*']));
 });

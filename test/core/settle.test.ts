@@ -94,15 +94,26 @@ t.test('the upstream overrules preset and overrides; a word we do not know is no
   t.end();
 });
 
-t.test('a body that only a close ended: payments does not call it an answer', (t) => {
-  for (const preset of presetNames) {
-    const table = { preset, overrides: {} };
-    t.equal(
-      settle(answered(200, { closeFramed: true }), table),
-      preset === 'payments' ? 'unknown' : 'store',
-      preset,
-    );
-    t.equal(settle(answered(429, { closeFramed: true }), table), 'release', `${preset}: a release stays one`);
-  }
-  t.end();
-});
+t.test(
+  'a body that only a close ended: to payments it is no answer, whatever the table or its head says',
+  (t) => {
+    const overrides = { 200: 'store', 409: 'release', 500: 'store' } as const;
+    for (const preset of presetNames) {
+      for (const status of statuses) {
+        for (const upstreamSays of [null, 'executed', 'not-executed', 'unknown']) {
+          for (const table of [
+            { preset, overrides: {} },
+            { preset, overrides },
+          ]) {
+            const framed = settle(answered(status, { upstreamSays }), table);
+            const actual = settle(answered(status, { upstreamSays, closeFramed: true }), table);
+            const wanted = preset === 'payments' ? 'unknown' : framed;
+            if (actual !== wanted) t.fail(`${preset} ${status} ${upstreamSays}: ${actual}`);
+          }
+        }
+      }
+      t.pass(preset);
+    }
+    t.end();
+  },
+);

@@ -3,6 +3,7 @@ import t from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
 import { chartSchema } from '../../scripts/chart-schema.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { workerFlags } from '../../src/memory.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const { version } = JSON.parse(read('package.json')) as { version: string };
@@ -57,6 +58,14 @@ t.test('the ports are the defaults of the configuration', async (t) => {
   const template = read('helm/oncegate/templates/_config.tpl');
   t.match(template, `"name" "data" "default" ${listen.data.port})`);
   t.match(template, `"name" "ops" "default" ${listen.ops.port})`);
+});
+
+t.test('the image gives the heap the part that workers share', async (t) => {
+  const given = /NODE_OPTIONS="(.*)"/.exec(read('Dockerfile'))?.[1] ?? '';
+  t.match(given, '--max-semi-space-size=16');
+  t.same(workerFlags(1, 512 * 1_048_576, given), [
+    given.split(' ').find((flag) => flag.includes('percentage')),
+  ]);
 });
 
 t.test('the times of a drain are the defaults of the configuration', async (t) => {

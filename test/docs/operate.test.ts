@@ -11,7 +11,16 @@ import { testUpstream } from '../helpers/upstream.ts';
 const page = readFileSync(new URL('../../docs/operate.md', import.meta.url), 'utf8');
 
 t.test('the metrics are those that there are', async (t) => {
-  const metrics = createMetrics({ attempts: () => 0, unsettled: () => 0, refusing: () => false }, null);
+  const metrics = createMetrics(
+    {
+      attempts: () => 0,
+      unsettled: () => 0,
+      refusing: () => false,
+      heldBytes: () => 0,
+      heldLimitBytes: () => 0,
+    },
+    null,
+  );
   t.teardown(metrics.end);
   const real = (await metrics.text()).matchAll(/^# TYPE (oncegate_\w+)/gm);
   const listed = page.matchAll(/^\| `(oncegate_\w+)` \|/gm);

@@ -10,6 +10,7 @@ import {
   judgeVersion,
   judgeWritable,
 } from '../../src/doctor/judge-server.ts';
+import { connectFault } from '../../src/store/postgres/connect-fault.ts';
 
 type Row = readonly [finding: Finding, level: Finding['level'], said: RegExp, exitCode?: number];
 
@@ -47,21 +48,36 @@ const durable = {
   fullPageWrites: 'on',
   synchronousStandbyNames: '',
   standbys: 0,
+  mayLoseBy: null,
 };
+
+const notOnStandby = {
+  ...durable,
+  synchronousCommit: 'local',
+  synchronousStandbyNames: '*',
+  mayLoseBy: 'failover',
+} as const;
 
 judged('durability', [
   [judgeDurability(durable, 'strict'), 'ok', /synchronous_commit on, fsync on, full_page_writes on/],
   [judgeDurability({ ...durable, synchronousCommit: 'remote_apply' }, 'strict'), 'ok', /remote_apply/],
-  [judgeDurability({ ...durable, synchronousCommit: 'off' }, 'strict'), 'error', /may lose/, 2],
-  [judgeDurability({ ...durable, fsync: 'off' }, 'strict'), 'error', /fsync off/, 2],
-  [judgeDurability({ ...durable, fsync: 'off' }, 'relaxed'), 'warning', /may lose/],
+  [
+    judgeDurability({ ...durable, synchronousCommit: 'off', mayLoseBy: 'crash' }, 'strict'),
+    'error',
+    /may lose/,
+    2,
+  ],
+  [judgeDurability({ ...durable, fsync: 'off', mayLoseBy: 'crash' }, 'strict'), 'error', /fsync off/, 2],
+  [judgeDurability({ ...durable, fsync: 'off', mayLoseBy: 'crash' }, 'relaxed'), 'warning', /may lose/],
   [judgeDurability({ ...durable, fullPageWrites: 'off' }, 'strict'), 'warning', /torn pages/],
   [judgeDurability({ ...durable, synchronousCommit: 'local' }, 'strict'), 'ok', /local/],
   [
-    judgeDurability({ ...durable, synchronousCommit: 'local', synchronousStandbyNames: '*' }, 'strict'),
-    'warning',
-    /does not wait/,
+    judgeDurability(notOnStandby, 'strict'),
+    'error',
+    /local.*synchronous_standby_names '\*'.*a failover may lose/,
+    2,
   ],
+  [judgeDurability(notOnStandby, 'relaxed'), 'warning', /a failover may lose/],
 ]);
 
 judged('standbys', [
@@ -89,7 +105,12 @@ judged('clock', [
 ]);
 
 const place = { host: 'db.internal', port: 5432, database: 'app' };
-const refused = (code: string | null) => judgeReach({ kind: 'failed', place, code, reason: 'why' });
+const refused = (code: string | null) =>
+  judgeReach({
+    kind: 'failed',
+    place,
+    fault: connectFault(Object.assign(new Error('why'), code && { code }), place),
+  });
 
 judged('reachable', [
   [judgeTls(place, 'TLSv1.3'), 'ok', /^db\.internal:5432\/app, TLSv1\.3$/],
@@ -101,4 +122,5 @@ judged('reachable', [
   [refused('57P03'), 'error', /does not answer/, 4],
   [refused('ENOTFOUND'), 'error', /does not answer/, 4],
   [refused(null), 'error', /does not answer/, 4],
+  [refused('CERT_HAS_EXPIRED'), 'error', /^db\.internal:5432\/app is not trusted: why$/, 4],
 ]);

@@ -13,7 +13,7 @@ interface Row {
   /** Instead of a script: nobody we could be connected to. */
   readonly url?: string;
   readonly timeout?: string;
-  readonly outcomes?: 'payments';
+  readonly outcomes?: string;
   readonly status: number;
   /** Of the problem; absent: the client gets the upstream's answer. */
   readonly code?: string;
@@ -86,6 +86,24 @@ const rows: readonly Row[] = [
     status: 201,
     record: { state: 'unknown', status: 201 },
     retry: 'outcome_unknown',
+  },
+  {
+    upstream: 'ended a 409 by closing, which the route would release, where it is about payments',
+    script: scripts.answerThenClose(`${head('409 Conflict', 'Oncegate-Outcome: not-executed')}hello`),
+    outcomes: '{ preset: payments, 409: release }',
+    status: 409,
+    record: { state: 'unknown', status: 409 },
+    retry: 'outcome_unknown',
+  },
+  {
+    upstream: 'reset a body without length',
+    script: scripts.answerThenReset(unframed),
+    ...unknown(201),
+  },
+  {
+    upstream: 'reset a 500 without length, which would be free',
+    script: scripts.answerThenReset(`${head('500 Oops')}hello`),
+    ...unknown(500),
   },
   {
     upstream: 'sent more than is kept',

@@ -48,7 +48,8 @@ const refused: readonly [what: string, status: number, code: string, request: st
     'POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n',
   ],
   ['two lengths', 400, '', 'POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n'],
-  ['no Host', 400, '', 'POST /a HTTP/1.1\r\nContent-Length: 0\r\n'],
+  ['no Host', 400, 'request_invalid', 'POST /a HTTP/1.1\r\nContent-Length: 0\r\n'],
+  ['no Host, passed through', 400, 'request_invalid', 'GET /a HTTP/1.1\r\n'],
   [
     'a target that is no path',
     400,
@@ -120,6 +121,29 @@ t.test('what is not ambiguous passes', async (t) => {
   t.equal(reading.status, 201, 'a method that nobody guards may name what it likes');
 });
 
+t.test('more header fields than upstreams read', async (t) => {
+  const upstream = await steeredUpstream(t);
+  const { dataUrl, databaseUrl } = await sidecar(t, { upstream: upstream.url, config });
+  const port = Number(new URL(dataUrl).port);
+  const request = (start: string, count: number) =>
+    `${start} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n${'a:\r\n'.repeat(count - 4)}${guardedHead}\r\n`;
+  for (const start of ['POST /a', 'GET /a', 'POST /off/a']) {
+    for (const count of [981, 1_001, 2_001, 3_000]) {
+      const answer = await exchange(t, port, request(start, count));
+      t.match(answer, /^HTTP\/1\.1 431 [^]*"status":431[^]*"code":"request_invalid"/, `${start}, ${count}`);
+    }
+  }
+  t.equal(upstream.executions.length, 0, 'nothing was forwarded');
+  t.equal(await countRecords(databaseUrl), 0, 'nothing was reserved');
+  for (const start of ['POST /a', 'GET /a', 'POST /off/a']) {
+    t.match(await exchange(t, port, request(start, 980)), /^HTTP\/1\.1 201 /, start);
+    const names = upstream.executions.at(-1)?.rawHeaders.filter((_, i) => i % 2 === 0) ?? [];
+    const ours = names.filter((name) => /^(host|x-forwarded-.*|x-request-id|oncegate-.*)$/i.test(name));
+    t.ok(ours.length >= 5);
+    for (const name of ours) t.ok(names.indexOf(name) < names.indexOf('a'), `${start}: ${name} comes first`);
+  }
+});
+
 t.test('bytes that are no request', async (t) => {
   const upstream = await steeredUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url });
@@ -132,6 +156,9 @@ t.test('bytes that are no request', async (t) => {
   ]) {
     const answer = await exchange(t, port, bytes);
     t.match(answer, /^HTTP\/1\.1 400 [^]*X-Request-Id: [^]*"code":"request_invalid"/, JSON.stringify(bytes));
+    const { detail, message, error } = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')));
+    t.match({ message, error }, { message: detail, error: { code: 'request_invalid', message: detail } });
+    t.match(detail, /Nothing was forwarded/);
   }
   const huge = await exchange(t, port, `POST /a HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`);
   t.match(huge, /^HTTP\/1\.1 431 /);

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { requestDone } from '../../src/events.ts';
-import { ask, problemOf } from '../helpers/client.ts';
+import { type Answer, ask, problemOf } from '../helpers/client.ts';
+import { query } from '../helpers/postgres.ts';
 import { sidecar } from '../helpers/sidecar.ts';
 import { testUpstream } from '../helpers/upstream.ts';
+import { send, steeredUpstream } from './steered-upstream.ts';
 
 t.test('a first request runs, its retry is a replay, byte for byte', async (t) => {
   const upstream = await testUpstream(t);
@@ -62,6 +64,31 @@ t.test('a binary answer and repeated headers replay, Set-Cookie does not', async
   t.equal(retry.headers['x-many'], 'one, two');
   t.same(first.body, bytes);
   t.same(retry.body, bytes);
+});
+
+t.test('the first answer carries the Date of the upstream, a replay its own', async (t) => {
+  const longAgo = 'Wed, 01 Jan 2020 00:00:00 GMT';
+  const upstream = await steeredUpstream(t);
+  const { dataUrl, databaseUrl } = await sidecar(t, { upstream: upstream.url });
+  const began = Date.now() - 1_000;
+  const isNow = ({ headers }: Answer, about: string) => {
+    const ms = Date.parse(headers['date'] as string);
+    t.ok(ms >= began && ms <= Date.now(), `${about}: ${headers['date']}`);
+  };
+  const steer = { headers: { Date: longAgo, Expires: longAgo } };
+  const first = await send(`${dataUrl}/a`, 'k', { steer });
+  t.equal(first.headers['date'], longAgo, 'as it came');
+  const retry = await send(`${dataUrl}/a`, 'k');
+  t.same([retry.headers['idempotency-status'], retry.headers['expires']], ['replayed', longAgo]);
+  isNow(retry, 'AWS clients set their clocks by it');
+
+  // As versions before this one stored it.
+  const stored = Buffer.from(`\x01Date\0${longAgo}\0X-Old\x001`).toString('hex');
+  await send(`${dataUrl}/a`, 'old');
+  await query(databaseUrl, `UPDATE oncegate.record SET headers = '\\x${stored}' WHERE key = 'old'`);
+  const old = await send(`${dataUrl}/a`, 'old');
+  t.same([old.headers['idempotency-status'], old.headers['x-old']], ['replayed', '1']);
+  isNow(old, 'also where one was stored');
 });
 
 t.test('a client that leaves changes nothing: the upstream finishes and the retry is a replay', async (t) => {

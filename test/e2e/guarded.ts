@@ -32,7 +32,7 @@ const problems: Readonly<Record<string, Expected>> = {
     retryAfter: '1',
     idempotency: 'in_progress',
   },
-  outcome_unknown: { status: 409, retryable: false, retryAfter: '60', idempotency: 'unknown' },
+  outcome_unknown: { status: 409, retryable: false, idempotency: 'unknown' },
   upstream_unreachable: { status: 502, retryable: true, retryAfter: '1', idempotency: 'released' },
   upstream_timeout: { status: 504, retryable: false, idempotency: 'unknown' },
   upstream_failed: { status: 502, retryable: false, idempotency: 'unknown' },
@@ -76,6 +76,7 @@ export class Guarded {
     const body = JSON.parse(answer.body.toString()) as Record<string, unknown>;
     const requestId = answer.headers['x-request-id'];
     const wanted = status ?? expected.status;
+    const stripeType = expected.stripe?.type ?? (wanted >= 500 ? 'api_error' : 'invalid_request_error');
     if (this.dialect === 'ietf') {
       t.equal(answer.status, wanted, `${code}: ${answer.status}`);
       t.equal(answer.headers['content-type'], 'application/problem+json');
@@ -92,12 +93,19 @@ export class Guarded {
       );
       t.type(body['title'], 'string');
       t.type(body['detail'], 'string');
+      // The members that SDKs read.
+      const message = body['detail'];
+      t.same([body['message'], body['error']], [message, { type: stripeType, code, message }]);
+      t.equal(answer.headers['request-id'], undefined);
     } else {
       const { stripe } = expected;
       t.equal(answer.status, stripe?.status ?? wanted, `${code}: ${answer.status}`);
       t.equal(answer.headers['content-type'], 'application/json');
-      const type = stripe?.type ?? (wanted >= 500 ? 'api_error' : 'invalid_request_error');
-      t.match(body, { error: { type, code: stripe?.code ?? code, message: String, request_id: requestId } });
+      t.match(body, {
+        error: { type: stripeType, code: stripe?.code ?? code, message: String, request_id: requestId },
+      });
+      t.equal(body['message'], (body['error'] as { message: string }).message);
+      t.equal(answer.headers['request-id'], requestId);
     }
     t.equal(answer.headers['retry-after'], expected.retryAfter);
     t.equal(answer.headers['stripe-should-retry'], expected.retryable ? undefined : 'false');

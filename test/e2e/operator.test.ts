@@ -88,6 +88,16 @@ t.test('it did not run: the retry runs as a new attempt, and the old one comes t
   t.match(shown, /audit .* release, unknown → failed_retryable[^]*late answer .*it may have run twice/);
 });
 
+t.test('released after a status that asks for credentials: it runs for the same request only', async (t) => {
+  const { upstream, running, url } = await setUp(t);
+  t.equal((await send(url, 'once', { steer: { cut: true }, body: 'pay 10' })).status, 502);
+  // As where the head of a 401 came and the rest did not.
+  await query(running.databaseUrl, `UPDATE oncegate.record SET status = 401 WHERE key = 'once'`);
+  t.equal((await keys(running, 'resolve', await waitingId(running), '--released', ...because)).code, 0);
+  t.equal(problemOf(await send(url, 'once', { body: 'pay 99' })).code, 'key_reused');
+  t.equal(upstream.countOf('once'), 1);
+});
+
 t.test('purged: 409 while an old answer may still be about, then it runs', async (t) => {
   const { upstream, running, url } = await setUp(t);
   t.equal((await send(url, 'secret', { steer: { body: 'old' } })).status, 201);

@@ -120,8 +120,17 @@ t.test('an asynchronous standby: it says what a failover would lose', async (t) 
     async () => (await query(server.url, 'SELECT FROM pg_stat_replication')).length === 1,
   );
   const { lines } = await sidecar(t, { upstream: 'http://127.0.0.1:1', databaseUrl: server.url });
-  const warnings = lines.filter((line) => line.includes('"level":40'));
+  const warnings = lines.filter((line) => line.includes('"level":40') && line.includes('standby'));
   t.match(warnings, [/the store has 1 standby, none of them synchronous.*set synchronous_standby_names/]);
+});
+
+t.test('who may get whose answer is warned of at the start', async (t) => {
+  const { url } = await testDatabase(t);
+  const warningsWith = async (env: NodeJS.ProcessEnv) => {
+    const { lines } = await sidecar(t, { upstream: 'http://127.0.0.1:1', databaseUrl: url, env });
+    return lines.filter((line) => line.includes('"level":40')).join('\n');
+  };
+  t.match(await warningsWith({}), /tenant none: .*set tenant\.from[^]*two services on one database/);
 });
 
 t.test('a start that cannot be: one clear message and the right exit code', async (t) => {
@@ -129,25 +138,29 @@ t.test('a start that cannot be: one clear message and the right exit code', asyn
   const address = `postgres://user:hidden@127.0.0.1:${await closedPort()}/db`;
   const unreachable = serve({ DATABASE_URL: address });
 
-  await t.test('port in use', async (t) => {
+  await t.test('ports in use: both are told at once, before anything is asked of the store', async (t) => {
     const { url } = await testDatabase(t);
-    const taken = await occupiedPort(t);
-    const env = { DATABASE_URL: url, ONCEGATE_STORE_MIGRATE: 'auto' };
-    const data = await serve(env, '--listen', taken);
-    t.equal(data.code, 1);
-    isClear(t, data, new RegExp(`cannot listen on ${taken}: it is in use.*--listen`));
-    const ops = await serve(env, '--ops-listen', taken);
-    t.equal(ops.code, 1);
-    isClear(t, ops, new RegExp(`cannot listen on ${taken}`));
-    const alive = 'SELECT FROM oncegate.instance WHERE lease_until > clock_timestamp()';
-    t.equal((await query(url, alive)).length, 0, 'no lease is left behind');
+    const [data, ops] = [await occupiedPort(t), await occupiedPort(t)];
+    for (const workers of ['1', '2']) {
+      const env = { DATABASE_URL: url, ONCEGATE_STORE_MIGRATE: 'auto', ONCEGATE_WORKERS: workers };
+      const ended = await serve(env, '--listen', data, '--ops-listen', ops);
+      t.equal(ended.code, 1);
+      isClear(
+        t,
+        ended,
+        new RegExp(
+          `cannot listen on ${data}: it is in use.*--listen[^]*cannot listen on ${ops}: .*--ops-listen`,
+        ),
+      );
+    }
+    t.same(await query(url, `SELECT to_regclass('oncegate.record') AS made`), [{ made: null }]);
   });
 
   await t.test('schema too old, too new', async (t) => {
     const { url } = await testDatabase(t);
     const old = await serve({ DATABASE_URL: url });
     t.equal(old.code, 3);
-    isClear(t, old, /schema is version 0, this Oncegate needs \d+.*oncegate migrate up/);
+    isClear(t, old, /schema is version 0, this Oncegate needs \d+.* migrate up/);
     t.same(
       await query(url, `SELECT to_regclass('oncegate.record') AS there`),
       [{ there: null }],

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import t, { type Test } from 'tap';
 import { loadConfig } from '../../src/config/load.ts';
 import { ask } from '../helpers/client.ts';
@@ -88,6 +87,64 @@ t.test(
   },
 );
 
+t.test(
+  'a suspended worker does not hold up the drain for ever: it is ended, and the exit code says so',
+  async (t) => {
+    const { running } = await twoWorkers(t, 'drain: { delay: 0s, max: 1s }');
+    const [suspended, other] = pidsOf(running) as [number, number];
+    process.kill(suspended, 'SIGSTOP');
+    running.kill('SIGTERM');
+    t.same(await running.exited, [1, null]);
+    for (const pid of [suspended, other]) t.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
+    t.ok(running.lines.some((line) => line.includes('a worker did not stop in time, and is ended')));
+  },
+);
+
+t.test('signals that reach the workers too, before or after the first process, cut nothing', async (t) => {
+  const { running, url, upstream } = await twoWorkers(t);
+  const held = [1, 2, 3, 4].map((i) => send(url, `held-${i}`, { steer: { hold: true } }));
+  await upstream.received(4);
+  for (const pid of pidsOf(running)) {
+    process.kill(pid, 'SIGTERM');
+    process.kill(pid, 'SIGINT');
+  }
+  // Their answers show that they have seen the signals, and serve on.
+  t.equal((await ask(`${running.opsUrl}/readyz`, { method: 'GET' })).status, 200);
+  running.kill('SIGTERM');
+  await until('draining', () => running.lines.filter((line) => line.includes('"draining"')).length === 3);
+  // Longer than the time in which one stop counts as the same one.
+  const echoMs = performance.now() + 400;
+  await until('a second word would count by now', () => performance.now() > echoMs);
+  for (const pid of pidsOf(running)) process.kill(pid, 'SIGTERM');
+  upstream.letGo();
+  for (const answer of await Promise.all(held)) t.equal(answer.headers['idempotency-status'], 'executed');
+  t.same(await running.exited, [0, null]);
+});
+
+t.test('a second signal to the first process ends all at once, also a suspended worker', async (t) => {
+  const { running, url, upstream } = await twoWorkers(t, 'drain: { delay: 0s, max: 5m }');
+  const cut = Promise.allSettled([send(url, 'held', { steer: { hold: true } })]);
+  await upstream.received(1);
+  const pids = pidsOf(running);
+  process.kill(pids[0] as number, 'SIGSTOP');
+  running.kill('SIGINT');
+  await until('draining', () => running.lines.some((line) => line.includes('"draining"')));
+  await until('it has ended', () => {
+    running.kill('SIGINT');
+    return running.child.exitCode !== null;
+  });
+  t.same(await running.exited, [1, null]);
+  await cut;
+  for (const pid of pids)
+    await until('gone', () => {
+      try {
+        return !process.kill(pid, 0);
+      } catch {
+        return true;
+      }
+    });
+});
+
 t.test('the first process is killed: no worker outlives it', async (t) => {
   const { running } = await twoWorkers(t);
   const pids = pidsOf(running);
@@ -104,21 +161,17 @@ t.test('the first process is killed: no worker outlives it', async (t) => {
 });
 
 t.test('a start that fails is said once, and ends with the same code', async (t) => {
-  const taken = createServer().listen(0, '127.0.0.1');
-  await once(taken, 'listening');
-  t.teardown(() => taken.close());
-  const { port } = taken.address() as { port: number };
   const { url } = await testDatabase(t);
   const argv = ['--import=tsx', 'src/cli/oncegate.ts', 'serve', 'http://127.0.0.1:1'];
-  const where = ['--listen', `127.0.0.1:${port}`, '--ops-listen', '127.0.0.1:0', '--database-url', url];
+  const where = ['--listen', '127.0.0.1:0', '--ops-listen', '127.0.0.1:0', '--database-url', url];
   const { PATH } = process.env;
   const child = spawn(process.execPath, [...argv, ...where], {
-    env: { PATH, ONCEGATE_WORKERS: '2', ONCEGATE_STORE_MIGRATE: 'auto' },
+    env: { PATH, ONCEGATE_WORKERS: '2' },
   });
   let said = '';
   child.stderr.on('data', (chunk) => (said += chunk));
-  t.same(await once(child, 'close'), [1, null]);
-  t.match(said, /^oncegate: cannot listen on 127\.0\.0\.1:\d+: it is in use\..*\n$/);
+  t.same(await once(child, 'close'), [3, null]);
+  t.match(said, /^oncegate: the store's schema is version 0, .*\n?.*\n$/);
 });
 
 t.test('an embedded PostgreSQL is of one process', async (t) => {

@@ -13,6 +13,8 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly body?: string | Buffer;
   readonly signal?: AbortSignal;
+  /** For more connections at once than all tests share. */
+  readonly agent?: Agent;
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 512, timeout: 60_000 });
@@ -27,7 +29,7 @@ export function ask(url: string, options: Ask = {}): Promise<Answer> {
     ...options.headers,
   };
   return new Promise((resolve, reject) => {
-    const init = { agent, method: options.method ?? 'POST', headers };
+    const init = { agent: options.agent ?? agent, method: options.method ?? 'POST', headers };
     const req = request(
       url,
       options.signal === undefined ? init : { ...init, signal: options.signal },

@@ -32,3 +32,20 @@ export async function expire(databaseUrl: string, key: string): Promise<void> {
     `UPDATE oncegate.record SET retain_until = clock_timestamp() - interval '1 s' WHERE key = '${key}'`,
   );
 }
+
+/** As a failover to an asynchronous standby leaves it: what settled the record is gone, its reservation is not. */
+export async function loseSettlement(databaseUrl: string, key: string): Promise<void> {
+  await query(
+    databaseUrl,
+    `UPDATE oncegate.record SET state = 'in_progress', status = NULL, headers = NULL, body = NULL, completed_at = NULL,
+      retain_until = NULL, last_error = NULL WHERE key = '${key}'`,
+  );
+}
+
+/** As if its deadline had passed. */
+export async function passDeadline(databaseUrl: string, key: string): Promise<void> {
+  await query(
+    databaseUrl,
+    `UPDATE oncegate.record SET deadline = clock_timestamp() - interval '1 s' WHERE key = '${key}'`,
+  );
+}

@@ -10,7 +10,16 @@ import { answer, heldBy, reservation, reserved, retentionMs } from '../store/sam
 t.test('a pass counts what is not settled, and the gauges say it', async (t) => {
   const harness = await postgresHarness(t);
   const [store] = harness.stores;
-  const metrics = createMetrics({ attempts: () => 0, unsettled: () => 0, refusing: () => false }, null);
+  const metrics = createMetrics(
+    {
+      attempts: () => 0,
+      unsettled: () => 0,
+      refusing: () => false,
+      heldBytes: () => 0,
+      heldLimitBytes: () => 0,
+    },
+    null,
+  );
   t.teardown(metrics.end);
   const taken: Census[] = [];
   t.teardown(censusTaken.subscribe((census) => void taken.push(census)));

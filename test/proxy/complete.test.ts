@@ -59,59 +59,68 @@ async function scene(t: Test) {
 
 type Scene = Awaited<ReturnType<typeof scene>>;
 
-t.test('settled: the client gets the answer, and the attempt is no longer known', async (t) => {
+t.test('settled: the client gets the answer, and the attempt is over', async (t) => {
   const { deps, attempts, attempt, exchange, wanted, store } = await scene(t);
   const { first, others } = await complete(deps, exchange, { wanted, attempt, forwarded: answered });
   t.match(first, { kind: 'answer', status: 201, idempotency: 'executed', retainUntilMs: Number });
   t.match(others(), { kind: 'answer', status: 201, idempotency: 'replayed', headers: ['X-A', '1'] });
-  t.equal(attempts.isKnown(attempt.id), false);
+  t.same([attempts.size, attempts.unsent.size], [0, 0]);
   t.equal((await recordAt(store, wanted)).state, 'completed');
+});
+
+const notStarted = (error: Error): Forwarded => ({
+  ...answered,
+  captured: { kind: 'whole', ending: { kind: 'not_started', error }, head: null, body: Buffer.alloc(0) },
+});
+
+t.test('never sent, and its release was not confirmed: the sweeper may release it later', async (t) => {
+  const { deps, attempts, attempt, exchange, wanted, store } = await scene(t);
+  await store.close(0);
+  await complete(deps, exchange, { wanted, attempt, forwarded: notStarted(new Error('ECONNREFUSED')) });
+  const { scope, key } = wanted;
+  t.match(attempts.unsent.all(), [{ scope, key, attempt: attempt.id, instance: attempt.instance }]);
+  t.equal(attempts.size, 0);
 });
 
 t.test('never sent: released, and the client is told whose fault it was', async (t) => {
   const cases = [
     [new UpstreamFault('start_refused', 'the lease was over when its turn came'), 'store_unavailable'],
+    [new UpstreamFault('no_room', 'no memory is left for its answer'), 'overloaded'],
     [new Error('ECONNREFUSED'), 'upstream_unreachable'],
     [new UpstreamFault('timed_out', 'no connection became free'), 'upstream_unreachable'],
   ] as const;
   for (const [error, code] of cases) {
-    const { deps, attempt, exchange, wanted, store } = await scene(t);
-    const captured = {
-      kind: 'whole',
-      ending: { kind: 'not_started', error },
-      head: null,
-      body: Buffer.alloc(0),
-    } as const;
-    const { first } = await complete(deps, exchange, {
-      wanted,
-      attempt,
-      forwarded: { ...answered, captured },
-    });
+    const { deps, attempts, attempt, exchange, wanted, store } = await scene(t);
+    const forwarded = notStarted(error);
+    const { first } = await complete(deps, exchange, { wanted, attempt, forwarded });
     t.match(first, { kind: 'problem', code, idempotency: 'released' });
     t.equal((await recordAt(store, wanted)).state, 'failed_retryable');
+    t.same([attempts.size, attempts.unsent.size], [0, 0], 'the store has confirmed it');
   }
 });
 
-t.test('a settlement that the store never took: the attempt stays known, for its request ran', async (t) => {
+t.test('a settlement that the store never took: it is no proof that nothing ran', async (t) => {
   const { deps, attempts, attempt, exchange, wanted, store } = await scene(t);
   await store.close(0);
   const { first } = await complete(deps, exchange, { wanted, attempt, forwarded: answered });
   t.match(first, { kind: 'problem', code: 'answer_unsaved' });
-  t.equal(attempts.isKnown(attempt.id), true);
-  t.equal(attempts.size, 0);
+  t.same([attempts.size, attempts.unsent.size], [0, 0]);
 });
 
-t.test('a fault of ours: unknown, and known where not even that could be written', async (t) => {
-  for (const closed of [false, true]) {
-    const { deps, attempts, attempt, exchange, wanted, store, other } = await scene(t);
-    if (closed) await store.close(0);
-    const waiting = attempt.concluded();
-    t.match(await giveUp(deps, exchange, wanted, attempt), { kind: 'problem', code: 'upstream_failed' });
-    t.match(await waiting, { code: 'upstream_failed' }, 'those who wait are told');
-    t.equal(attempts.isKnown(attempt.id), closed);
-    t.equal((await recordAt(other, wanted)).state, closed ? 'in_progress' : 'unknown');
-  }
-});
+t.test(
+  'a fault of ours: unknown, and never taken for unsent where not even that could be written',
+  async (t) => {
+    for (const closed of [false, true]) {
+      const { deps, attempts, attempt, exchange, wanted, store, other } = await scene(t);
+      if (closed) await store.close(0);
+      const waiting = attempt.concluded().reply;
+      t.match(await giveUp(deps, exchange, wanted, attempt), { kind: 'problem', code: 'upstream_failed' });
+      t.match(await waiting, { code: 'upstream_failed' }, 'those who wait are told');
+      t.same([attempts.size, attempts.unsent.size], [0, 0]);
+      t.equal((await recordAt(other, wanted)).state, closed ? 'in_progress' : 'unknown');
+    }
+  },
+);
 
 /** The key is released and taken over by another attempt, as an operator and a retry on another replica would do. */
 async function taken(
@@ -165,8 +174,7 @@ t.test('refused, and no evidence could be kept: told all the same', async (t) =>
   const deps = { store: deaf, attempts } as unknown as ProxyDeps;
   const { first } = await complete(deps, exchange, { wanted, attempt, forwarded: answered });
   t.match(first, { code: 'in_progress' });
-  t.equal(attempts.isKnown(attempt.id), true);
-  t.equal(attempts.size, 0);
+  t.same([attempts.size, attempts.unsent.size], [0, 0]);
 });
 
 for (const [what, { meanwhile, reply }] of Object.entries(refusals)) {
@@ -190,20 +198,16 @@ for (const [what, { meanwhile, reply }] of Object.entries(refusals)) {
     );
     t.equal(exchange.outcome, 'refused');
     // What refused it was read, and may be lost in a failover: its record must never look unsent.
-    t.equal(attempts.isKnown(attempt.id), true);
-    t.equal(attempts.size, 0);
+    t.same([attempts.size, attempts.unsent.size], [0, 0]);
   });
 }
 
 t.test('refused, and it was never sent: no evidence of anything', async (t) => {
   const here = await scene(t);
-  const { deps, attempt, exchange, wanted, harness } = here;
+  const { deps, attempts, attempt, exchange, wanted, harness } = here;
   await taken(here);
-  const forwarded: Forwarded = {
-    captured: { kind: 'none', ending: { kind: 'not_started', error: new Error('x') }, head: null } as never,
-    capture: answered.capture,
-  };
-  await complete(deps, exchange, { wanted, attempt, forwarded });
+  await complete(deps, exchange, { wanted, attempt, forwarded: notStarted(new Error('x')) });
+  t.equal(attempts.unsent.size, 1, 'what refused it may be lost in a failover: then it may be released');
   t.same(await query(harness.url, 'SELECT FROM oncegate.late_answer'), []);
 });
 
@@ -248,7 +252,7 @@ t.test('refused long after the client was told to ask again: it is evidence all 
     forwarded: answered,
   });
   t.match(first, { kind: 'problem', code: 'answer_unsaved' });
-  t.ok(attempts.isKnown(attempt.id), 'the sweeper must not take it for one never sent');
+  t.equal(attempts.size, 1, 'it is still to be settled');
   await taken(here);
   const told = new Promise<AnswerRefused>((resolve) => t.teardown(answerRefused.subscribe(resolve)));
   reconnect();

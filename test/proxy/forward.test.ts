@@ -4,6 +4,7 @@ import { Budget } from '../../src/proxy/budget.ts';
 import type { ProxyDeps } from '../../src/proxy/deps.ts';
 import type { Exchange } from '../../src/proxy/exchange.ts';
 import { forward } from '../../src/proxy/forward.ts';
+import { Share } from '../../src/proxy/share.ts';
 import { UpstreamClient } from '../../src/upstream/client.ts';
 import { RawUpstream, scripts } from '../helpers/raw-upstream.ts';
 import { target } from '../upstream/send.ts';
@@ -11,10 +12,12 @@ import { target } from '../upstream/send.ts';
 interface When {
   readonly deadlineMs: number;
   readonly mayStart: (instance: string) => boolean;
+  /** Bytes that others hold, of 1,000,000. */
+  readonly held?: number;
 }
 
 /** One forward to an upstream that would answer. */
-async function forwarded(t: Test, { deadlineMs, mayStart }: When) {
+async function forwarded(t: Test, { deadlineMs, mayStart, held = 0 }: When) {
   const upstream = await RawUpstream.listen(
     scripts.answer('HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok'),
   );
@@ -22,11 +25,13 @@ async function forwarded(t: Test, { deadlineMs, mayStart }: When) {
   const to = target(upstream.origin);
   const client = new UpstreamClient(to);
   t.teardown(() => client.destroy());
+  const budget = new Budget(1_000_000);
+  budget.take(held, 'others');
   const deps = {
     identity: { keySources: ['idempotency-key'], tenantHeader: null },
     lease: { mayStart },
     clientFor: () => client,
-    budget: new Budget(1_000_000),
+    budget,
   } as unknown as ProxyDeps;
   const rawHeaders = ['Host', 'a', 'Idempotency-Key', 'k'];
   const exchange = {
@@ -35,6 +40,7 @@ async function forwarded(t: Test, { deadlineMs, mayStart }: When) {
     policy: { upstream: to, maxStoredBodyBytes: 1_000, forwardKey: { kind: 'keep' } },
     body: Buffer.from('{}'),
     requestId: 'r',
+    share: new Share(budget, '127.0.0.1'),
   } as unknown as Exchange;
   const attempt = new Attempts().open('instance', deadlineMs);
   const { captured } = await forward(deps, exchange, { attempt, epoch: '7', key: 'k' });
@@ -61,5 +67,11 @@ t.test('not a byte is sent once its lease has lapsed', async (t) => {
 t.test('nor past its deadline: by then it may be called unknown, and freed by a person', async (t) => {
   const { ending, bytes } = await forwarded(t, { deadlineMs: 0, mayStart: () => true });
   t.equal(ending.kind, 'not_started');
+  t.equal(bytes, 0);
+});
+
+t.test('nor while no memory is left for its answer', async (t) => {
+  const { ending, bytes } = await forwarded(t, { deadlineMs: 60_000, mayStart: () => true, held: 1_000_001 });
+  t.match(ending, { kind: 'not_started', error: { code: 'no_room' } });
   t.equal(bytes, 0);
 });

@@ -18,8 +18,8 @@ t.test('events arrive one by one, after a head that does not wait for them', asy
     answer.writeHead(200, { 'Content-Type': 'text/event-stream' });
     answer.flushHeaders();
   });
-  // Far shorter than what the stream will last.
-  const { port } = await passThrough(t, [target(upstream.url, { timeoutMs: 100 })]);
+  // Shorter than what the stream will last.
+  const { port } = await passThrough(t, [target(upstream.url, { timeoutMs: 1_000 })]);
   const socket = await connect(t, port);
   const head = seen(socket, (text) => text.includes('\r\n\r\n'));
   socket.write('GET /events HTTP/1.1\r\nHost: a\r\n\r\n');
@@ -248,6 +248,49 @@ t.test('a body that is cut short upstream is cut short here', async (t) => {
         (error: NodeJS.ErrnoException) => t.match(error.code, /^(ECONNRESET|HPE_INVALID_EOF_STATE)$/),
       );
       t.equal(upstream.lines.length, 1);
+    }
+  }
+});
+
+t.test('a body without length that is reset looks cut, and one that is closed does not', async (t) => {
+  const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n';
+  for (const version of ['1.1', '1.0']) {
+    for (const held of [false, true]) {
+      for (const isReset of [true, false]) {
+        const name = `HTTP/${version}, ${isReset ? 'reset' : 'closed'}${held ? ', its last bytes on the heels' : ''}`;
+        const upstream = await RawUpstream.listen({
+          requested: ({ socket }) => {
+            socket.write(head);
+            if (held) socket.write('half', () => (isReset ? socket.resetAndDestroy() : socket.end()));
+            else socket.write('half');
+          },
+        });
+        t.teardown(() => upstream.close());
+        const { port } = await passThrough(t, [target(upstream.origin)]);
+        const socket = await connect(t, port);
+        let text = '';
+        socket.on('data', (chunk) => {
+          text += chunk.toString('latin1');
+          const upstreamSocket = upstream.connections[0]?.socket;
+          if (held || !text.includes('half')) return;
+          if (isReset) upstreamSocket?.resetAndDestroy();
+          else upstreamSocket?.end();
+        });
+        let isResetHere = false;
+        socket.on('error', (error: NodeJS.ErrnoException) => {
+          isResetHere = error.code === 'ECONNRESET';
+        });
+        // A reset that comes with the last data is reported here as an end, too: but then there is no peer.
+        socket.prependListener('end', () => {
+          isResetHere = socket.remoteAddress === undefined;
+        });
+        socket.write(`GET / HTTP/${version}\r\nHost: a\r\nConnection: close\r\n\r\n`);
+        await new Promise((resolve) => socket.once('close', resolve));
+        const isProblem = text.includes('upstream_failed');
+        if (version === '1.1')
+          t.equal(text.endsWith('\r\n0\r\n\r\n'), !isReset && !isProblem, `${name}: the last chunk`);
+        else t.equal(isResetHere || isProblem, isReset, name);
+      }
     }
   }
 });

@@ -23,7 +23,28 @@ t.test('an upstream that is not there', async (t) => {
   });
   t.match(problemOf(answer), { code: 'upstream_unreachable', status: 502, retryable: true });
   t.notMatch(problemOf(answer).detail, /key/);
+  const { message, error } = JSON.parse(answer.body.toString());
+  t.same(
+    { message, error },
+    {
+      message: problemOf(answer).detail,
+      error: { type: 'api_error', code: 'upstream_unreachable', message: problemOf(answer).detail },
+    },
+  );
   t.equal((await ask(`${url}/x`, { method: 'HEAD' })).status, 502);
+});
+
+t.test("an upstream that is not there, in Stripe's form", async (t) => {
+  const nowhere = target(`http://127.0.0.1:${await closedPort()}`);
+  const { url } = await passThrough(t, [nowhere], () => nowhere, 'stripe');
+  const answer = await ask(`${url}/x`, { method: 'GET' });
+  t.match(answer, {
+    status: 502,
+    headers: { 'content-type': 'application/json', 'x-request-id': 'request-1', 'request-id': 'request-1' },
+  });
+  t.match(JSON.parse(answer.body.toString()), {
+    error: { type: 'api_error', code: 'upstream_unreachable', message: /not sent/, request_id: 'request-1' },
+  });
 });
 
 t.test('an upstream that does not answer in time', async (t) => {

@@ -20,7 +20,9 @@ t.test('the upstream hears who asked from us alone', async (t) => {
       oncegate_epoch: '1',
       'X-Request-Id': 'evil',
       X_Request_Id: 'evil',
-      Forwarded: 'for=9.9.9.9',
+      Forwarded: 'for=6.6.6.6',
+      'X.Forwarded.For': '6.6.6.6',
+      'Oncegate!Epoch': 'evil',
       Authorization: 'Bearer abc',
       'X-Twice': ['1', '2'],
       'X_Custom-Name': 'kept',
@@ -33,7 +35,6 @@ t.test('the upstream hears who asked from us alone', async (t) => {
     'x-forwarded-proto': 'http',
     'x-forwarded-host': 'api.example:8443',
     'x-request-id': 'request-1',
-    forwarded: 'for=9.9.9.9',
     authorization: 'Bearer abc',
     'x_custom-name': 'kept',
   });
@@ -41,7 +42,7 @@ t.test('the upstream hears who asked from us alone', async (t) => {
   t.notOk(rawHeaders.join().includes('6.6.6.6'));
   const names = rawHeaders.filter((_one, index) => index % 2 === 0);
   t.equal(names.filter((name) => name === 'X-Twice').length, 2, 'as many, and spelled, as they came');
-  t.equal(names.filter((name) => /^x[-_]forwarded|^oncegate|^x[-_]request/i.test(name)).length, 4);
+  t.equal(names.filter((name) => /^x.?forwarded|^oncegate|^x.request/i.test(name)).length, 4);
   t.equal(answer.headers['x-request-id'], 'request-1');
 });
 

@@ -200,7 +200,7 @@ t.test('a client that leaves takes its request with it', async (t) => {
   const { port, url } = await passThrough(t, [target(upstream.origin, { connections: 1, timeoutMs: 3_000 })]);
   for (const request of [
     'GET /1 HTTP/1.1\r\nHost: a\r\n\r\n',
-    'PUT /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf',
+    `PUT /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(100_000)}`,
   ]) {
     const known = upstream.connections.length;
     const socket = await connect(t, port);

@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import net, { type Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { UpstreamTarget } from '../../src/core/policy.ts';
+import type { Dialect } from '../../src/core/problem.ts';
+import { Budget } from '../../src/proxy/budget.ts';
 import {
   type PassThroughDeps,
   passThroughServerOptions,
@@ -21,24 +23,36 @@ export interface PassThrough {
   readonly url: string;
   readonly port: number;
   readonly app: FastifyInstance;
+  readonly budget: Budget;
 }
+
+type Limits = Partial<Pick<PassThroughDeps, 'budget' | 'stallMs' | 'pace'>>;
 
 /** A server that guards nothing, before one upstream or several. */
 export async function passThrough(
   t: Teardown,
   targets: readonly [UpstreamTarget, ...UpstreamTarget[]],
-  targetOf: PassThroughDeps['targetOf'] = () => targets[0],
+  targetOf: (method: string, url: string) => UpstreamTarget = () => targets[0],
+  dialect: Dialect = 'ietf',
+  { budget = new Budget(256_000_000), ...limits }: Limits = {},
 ): Promise<PassThrough> {
   let requests = 0;
   const app = fastify({ ...passThroughServerOptions(() => `request-${++requests}`) });
   const isAnswering = () => false;
-  await registerPassThrough(app, { targetOf, targets, isAnswering, requestIdOf: (request) => request.id });
+  const requestIdOf = (request: { id: string }) => request.id;
+  const policyOf = (method: string, url: string) => ({
+    upstream: targetOf(method, url),
+    dialect,
+    cors: { origins: [] },
+  });
+  const deps = { policyOf, targets, isAnswering, requestIdOf, tenantHeader: null };
+  await registerPassThrough(app, { ...deps, budget, ...limits });
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
   t.teardown(async () => {
     app.server.closeAllConnections();
     await app.close();
   });
-  return { url, port: Number(new URL(url).port), app };
+  return { url, port: Number(new URL(url).port), app, budget };
 }
 
 /** A port that nobody listens on. */

@@ -5,6 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import t, { type Test } from 'tap';
 import { WebSocket } from 'undici';
 import { RawUpstream } from '../helpers/raw-upstream.ts';
+import { until } from '../helpers/until.ts';
 import { closedPort, connect, exchange, passThrough, seen, target } from './pass-through-server.ts';
 
 /** Of the `ws` package, which http-proxy brings and which has no types here. */
@@ -226,4 +227,28 @@ t.test('the end of the server ends them', async (t) => {
   await client.opened;
   await app.close();
   t.match(await client.closed, { code: 1006 });
+});
+
+t.test('an upgrade that is answered otherwise ends with its client', async (t) => {
+  let isOpen = false;
+  const upstream = createServer((_req, res) => {
+    isOpen = true;
+    res.once('close', () => (isOpen = false));
+    // A stream that is silent from then on.
+    res.write('begun');
+  });
+  upstream.listen(0, '127.0.0.1');
+  await once(upstream, 'listening');
+  t.teardown(() => {
+    upstream.closeAllConnections();
+    upstream.close();
+  });
+  const { port: upstreamPort } = upstream.address() as AddressInfo;
+  const { port } = await passThrough(t, [target(`http://127.0.0.1:${upstreamPort}`)]);
+  const socket = await connect(t, port);
+  socket.write('GET /events HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+  await seen(socket, (text) => text.includes('begun'));
+  t.ok(isOpen);
+  socket.end();
+  await until('the upstream is let go', () => !isOpen);
 });

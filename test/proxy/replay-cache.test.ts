@@ -30,6 +30,7 @@ function completed(changes: Partial<StoredRecord> = {}): StoredRecord {
     expired: false,
     retainUntilMs: dayMs,
     blocked: false,
+    status: null,
     answer: answer(),
     ...changes,
   };

@@ -43,7 +43,8 @@ async function passed({ dataUrl }: Sidecar, key: string): Promise<void> {
 t.test('a duplicate gets the answer of the attempt it waited for, whatever that was', async (t) => {
   const all = await replicas(t);
   const { upstream } = all;
-  const secret = { 'Set-Cookie': 'session=1', 'X-Kept': 'yes' };
+  const longAgo = 'Wed, 01 Jan 2020 00:00:00 GMT';
+  const secret = { 'Set-Cookie': 'session=1', 'X-Kept': 'yes', Date: longAgo };
   const rows: readonly [Steering, here: [number, string], there: [number, string]][] = [
     [{ status: 201, headers: secret }, [201, 'replayed'], [201, 'replayed']],
     // Released. Only the process that ran it knows the answer; elsewhere a client may retry, and then it runs.
@@ -64,6 +65,8 @@ t.test('a duplicate gets the answer of the attempt it waited for, whatever that 
     t.ok(first.headers['set-cookie'], 'the first client gets its cookie');
     for (const answer of answers) t.equal(answer.headers['set-cookie'], undefined, 'nobody else does');
     t.equal(answers[0]?.headers['x-kept'], 'yes');
+    t.equal(first.headers['date'], longAgo);
+    for (const answer of answers) t.not(answer.headers['date'], longAgo, 'that was the time of another');
     t.same(answers[0]?.body, first.body);
     t.equal(upstream.countOf(key), 1, 'and none of them took the key');
   }
@@ -167,6 +170,7 @@ t.test(
       expired: false,
       retainUntilMs: null,
       blocked: false,
+      status: null,
       answer: null,
     };
     const store: Partial<Store> = {
@@ -207,6 +211,7 @@ t.test('one whose wait is over takes nobody with it when its client leaves', asy
     expired: false,
     retainUntilMs: null,
     blocked: false,
+    status: null,
     answer: null,
   };
   const store: Partial<Store> = {

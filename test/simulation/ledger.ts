@@ -46,6 +46,8 @@ export class Ledger {
   readonly acknowledged = new Set<string>();
   /** Stored answers whose key was given away since: past retention, or purged. */
   readonly expired = new Set<string>();
+  /** Records whose settlement was lost in a failover: a replica may have its answer in memory still. */
+  readonly lossy = new Set<string>();
   /** Calls that have been answered, by request. */
   readonly answered = new Set<string>();
   readonly bodyOf = new Map<string, string>();
@@ -147,6 +149,9 @@ export class Ledger {
       case 'release_undispatched':
         this.#saw(by);
         if (this.isSent(after.attempt)) this.fault(`${by}: it was sent`);
+        // Under a record that was reaped since, and so the key was free anyway. But its process knows better than to say so.
+        if (by === 'release_never_sent' && this.#facts.get(after.attempt)?.wasSent === true)
+          this.fault(`${by}: it had been sent`);
         return;
       case 'operator_release':
         this.#saw(by);
@@ -159,6 +164,13 @@ export class Ledger {
       case 'operator_complete':
         this.#saw(by);
     }
+  }
+
+  /** Acknowledged, and lost in a failover: nobody is promised that answer any more. */
+  lost({ before, after, by }: Change): void {
+    if (after === null || before === null) return;
+    if (after.state === 'completed') this.expired.add(answerName(after));
+    if (by === 'settle') this.lossy.add(after.id);
   }
 
   #reserved(before: Row | null, row: Row): void {
@@ -215,10 +227,14 @@ export class Ledger {
         this.fault('a body was not kept');
       return;
     }
+    const isLarge = facts.body.length > maxStoredBodyBytes;
+    const isFreeing = facts.answer !== null && frees(this.#settings.preset, facts.answer);
+    if (isLarge && isFreeing && !facts.isWhole) this.#saw('oversized answer that would free its key is cut');
     if (after.state !== 'failed_retryable' || !facts.isSent) return;
-    if (!isAnswered || facts.answer === null || !frees(this.#settings.preset, facts.answer))
-      this.fault('released, though it was sent and no answer frees it');
+    // Also of one too large to keep: its head alone frees nothing.
+    if (!facts.isWhole || !isFreeing) this.fault('released, though it was sent and no whole answer frees it');
     this.#saw('released by its answer');
+    if (isLarge) this.#saw('released by an oversized answer');
     this.#freed(after.id);
   }
 

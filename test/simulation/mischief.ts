@@ -49,7 +49,7 @@ export class Mischief {
       [2, () => this.#drain()],
       [2, () => this.#setWallClock()],
       [2, () => this.#cutOff()],
-      [settings.hasStandby ? 4 : 0, () => this.#failOver()],
+      [4, () => (settings.hasStandby ? this.#failOver() : this.#failOverAsync())],
       [5, () => this.#operator()],
       [1, () => this.#purge()],
     ] as const;
@@ -155,6 +155,13 @@ export class Mischief {
     const lost = server.failOver();
     note(`failover: ${lost} writes lost`);
     saw(lost > 0 ? 'failover with a loss' : 'failover');
+  }
+
+  #failOverAsync(): void {
+    const { choices, note, saw, server } = this.#world;
+    const lost = server.failOverAsync(choices.between(1, 4));
+    note(`failover: ${lost} settlements lost`);
+    if (lost > 0) saw('failover that loses a settlement');
   }
 
   /** Looks, thinks, and decides on what was seen. */

@@ -55,6 +55,10 @@ export async function playSchedule({ seed, given = [], isTraced = false }: Sched
       );
       ledger.changed(change);
     },
+    onLost: (change) => {
+      note(`  lost: ${change.by} of ${(change.after ?? change.before)?.requestId}`);
+      ledger.lost(change);
+    },
   });
   ledger.server = server;
   const world: World = { choices, clock, server, ledger, settings, policy: policyOf(settings), saw, note };

@@ -85,7 +85,7 @@ export class Sidecar implements Owner {
     const client = this.#client as unknown as UpstreamClient;
     this.deps = {
       identity,
-      policies: { defaults: policy, all: [policy], policyFor: () => policy },
+      policies: { defaults: policy, all: [policy], policyFor: () => policy, policyForAny: () => policy },
       store,
       lease: new Lease(store, world.settings.leaseMs),
       attempts: new Attempts(),
@@ -100,7 +100,7 @@ export class Sidecar implements Owner {
     const { store, lease, attempts } = this.deps;
     const { choices, settings } = this.#world;
     const { leaseMs } = settings;
-    const sweeper = new Sweeper({ store, lease, attempts, leaseMs, nowMs: () => performance.now() });
+    const sweeper = new Sweeper({ store, lease, unsent: attempts.unsent, nowMs: () => performance.now() });
     const renewMs = leaseMs / renewalsPerLease;
     let opened = 0;
     const renew = async () => {

@@ -10,7 +10,7 @@ import type { Statement } from '../../src/store/postgres/sql/statement.ts';
 import type { SimRows } from './sim-server.ts';
 
 /** What a new connection is told: durable, writable, many records, no pooler. */
-const look: Look = ['on', 'on', false, 1_000_000, 0];
+const look: Look = ['on', 'on', '', false, 1_000_000, 0];
 
 /** What stands between a sidecar and the server. */
 export interface Wire {

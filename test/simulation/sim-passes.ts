@@ -44,7 +44,7 @@ export const passes: Record<string, Run> = {
   open_lease(server, [instance, leaseMs]) {
     if (server.instances.has(instance as string)) throw new SqlError('23505', 'exists');
     server.putLease(instance as string, server.nowMs + (leaseMs as number));
-    return [];
+    return [[instance]];
   },
   renew_lease(server, [instance, leaseMs]) {
     if (!isLive(server, instance as string)) return [];
@@ -61,9 +61,21 @@ export const passes: Record<string, Run> = {
       .filter((row) => row.deadlineMs <= server.nowMs || !isLive(server, row.instance))
       .sort((a, b) => a.deadlineMs - b.deadlineMs);
     return found.slice(0, limit as number).map((row) => {
-      const reason = row.deadlineMs <= server.nowMs ? 'deadline_passed' : 'lease_over';
+      const isOverdue = row.deadlineMs <= server.nowMs;
+      const isLeaseOver = !isLive(server, row.instance);
       const to = row.dispatched === false ? 'failed_retryable' : 'unknown';
-      return [row.scope, row.key, row.attempt, row.method, row.path, row.requestId, reason, to];
+      return [
+        row.scope,
+        row.key,
+        row.attempt,
+        row.method,
+        row.path,
+        row.requestId,
+        row.instance,
+        isOverdue,
+        isLeaseOver,
+        to,
+      ];
     });
   },
   sweep(server, values) {
@@ -78,16 +90,13 @@ export const passes: Record<string, Run> = {
     );
     return change(server, rows, 'release_undispatched', released(server));
   },
-  list_in_progress(server, [instance, limit]) {
-    const rows = [...server.rows.values()].filter(
-      (row) => row.state === 'in_progress' && row.instance === instance,
-    );
-    return rows.slice(0, limit as number).map((row) => [row.scope, row.key, row.attempt]);
-  },
   release_never_sent(server, values) {
-    const [instance] = arrayOf<string>(values[3]);
+    const attempts = arrayOf<string>(values[2]);
+    const instances = arrayOf<string>(values[3]);
     const rows = held(server, values).filter(
-      (row) => row.instance === instance && sourcesOf('failed_retryable', 'sweeper').includes(row.state),
+      ({ attempt, instance, state }) =>
+        instance === instances[attempts.indexOf(attempt)] &&
+        sourcesOf('failed_retryable', 'attempt').includes(state),
     );
     return change(server, rows, 'release_never_sent', released(server));
   },

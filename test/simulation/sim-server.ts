@@ -17,6 +17,8 @@ export interface SimServerOptions {
   readonly nowMs: () => number;
   /** A synchronous standby: what was not acknowledged may be visible, and be lost in a failover. */
   readonly hasStandby: boolean;
+  /** Told of a change that was acknowledged, and lost. */
+  readonly onLost?: (change: Change) => void;
   readonly onChange?: (change: Change) => void;
 }
 
@@ -24,6 +26,14 @@ interface Undo {
   readonly change: Change;
   readonly undo: () => void;
 }
+
+/**
+ * What a failover to an asynchronous standby loses, newest first, up to the first of another kind. One that loses a reservation or a
+ * mark is outside the promises: its key may run again. What settled a record may be lost, and nothing may run because of it.
+ */
+const settling = new Set(['settle', 'sweep', 'release_never_sent', 'release_undispatched']);
+/** As much as such a failover can lose. */
+const maxRecent = 8;
 
 /** The database: what each statement of src/store/postgres/sql does, one at a time, each whole or not at all. */
 export class SimServer {
@@ -35,20 +45,24 @@ export class SimServer {
   readonly blocked = new Set<string>();
   readonly hasStandby: boolean;
   readonly #onChange: (change: Change) => void;
+  readonly #onLost: (change: Change) => void;
   readonly #nowMs: () => number;
   #epoch = 0;
   /** What the standby does not have yet, oldest first. */
   #unacknowledged: Undo[] = [];
+  /** The newest that were acknowledged, oldest first. */
+  #recent: Undo[] = [];
   /** Answers that are durable, by `answerName`. */
   readonly durableAnswers = new Set<string>();
   /** Grows with each failover: a statement sent to the server before is lost. */
   generation = 0;
   #wrote = false;
 
-  constructor({ nowMs, hasStandby, onChange }: SimServerOptions) {
+  constructor({ nowMs, hasStandby, onChange, onLost }: SimServerOptions) {
     this.#nowMs = nowMs;
     this.hasStandby = hasStandby;
     this.#onChange = onChange ?? (() => {});
+    this.#onLost = onLost ?? (() => {});
   }
 
   get nowMs(): number {
@@ -70,7 +84,22 @@ export class SimServer {
     for (const { change } of this.#unacknowledged) {
       if (change.after?.state === 'completed') this.durableAnswers.add(answerName(change.after));
     }
+    this.#recent = [...this.#recent, ...this.#unacknowledged].slice(-maxRecent);
     this.#unacknowledged = [];
+  }
+
+  /** The asynchronous standby becomes the server. It lacks at most so many of the newest commits. */
+  failOverAsync(most: number): number {
+    this.generation += 1;
+    let lost = 0;
+    for (let one = this.#recent.at(-1); one !== undefined && lost < most; one = this.#recent.at(-1)) {
+      if (!settling.has(one.change.by)) break;
+      this.#recent.pop();
+      one.undo();
+      this.#onLost(one.change);
+      lost += 1;
+    }
+    return lost;
   }
 
   /** The standby becomes the server. */

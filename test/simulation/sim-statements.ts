@@ -70,61 +70,52 @@ function reserve(server: SimServer, values: readonly unknown[]): SimRows {
   });
 }
 
+const takeOverColumns = [
+  'scope',
+  'key',
+  'previousAttempt',
+  'previousEpoch',
+  'previousState',
+  ...reservationColumns.slice(2),
+];
+
+/** Of two that take over the same record PostgreSQL changes the row once, by whichever fits it first. */
 function takeOver(server: SimServer, values: readonly unknown[]): SimRows {
-  const [scope, key, attempt, epoch, state, ...next] = values as [
-    Buffer,
-    string,
-    string,
-    string,
-    State,
-    ...unknown[],
-  ];
-  const row = server.rowAt({ scope, key });
-  if (row === undefined || row.attempt !== attempt || String(row.epoch) !== epoch || row.state !== state)
-    return [];
-  if (!sourcesOf('in_progress', 'retry').includes(state)) return [];
-  const isExpired = row.retainUntilMs !== null && row.retainUntilMs <= server.nowMs;
-  if (state !== 'failed_retryable' && !isExpired) return [];
-  if (row.blockedUntilMs !== null && row.blockedUntilMs > server.nowMs) return [];
-  server.mustBeFree(row.id);
-  const [
-    by,
-    instance,
-    hadCredentials,
-    digest,
-    raw,
-    rule,
-    deadlineMs,
-    tenant,
-    method,
-    path,
-    requestId,
-    marks,
-  ] = next;
-  const identity = {
-    attempt: by,
-    instance,
-    hadCredentials,
-    digest,
-    raw,
-    rule,
-    tenant,
-    method,
-    path,
-    requestId,
-  };
-  const after = {
-    ...row,
-    ...identity,
-    ...unanswered,
-    epoch: server.nextEpoch(),
-    state: 'in_progress',
-    deadlineMs: server.nowMs + (deadlineMs as number),
-    reservedMs: server.nowMs,
-    dispatched: marks === true ? false : null,
-  } as Row;
-  server.put(row.id, after, 'take_over');
-  return [[String(after.epoch)]];
+  const fitting = new Map<string, { row: Row; item: Item }>();
+  for (const item of items(values, takeOverColumns)) {
+    const row = server.rowAt(item);
+    if (row !== undefined && !fitting.has(row.id) && mayTakeOver(server, row, item))
+      fitting.set(row.id, { row, item });
+  }
+  for (const id of fitting.keys()) server.mustBeFree(id);
+  return [...fitting.values()].map(({ row, item }) => {
+    const { attempt, instance, hadCredentials, digest, raw, rule, tenant, method, path, requestId } = item;
+    const { marks, deadlineMs } = item;
+    const request = { instance, hadCredentials, digest, raw, rule, tenant, method, path, requestId };
+    const after = {
+      ...row,
+      attempt,
+      ...request,
+      ...unanswered,
+      epoch: server.nextEpoch(),
+      state: 'in_progress',
+      deadlineMs: server.nowMs + (deadlineMs as number),
+      reservedMs: server.nowMs,
+      dispatched: marks === true ? false : null,
+    } as Row;
+    server.put(row.id, after, 'take_over');
+    return [after.attempt, String(after.epoch)];
+  });
+}
+
+function mayTakeOver({ nowMs }: SimServer, row: Row, item: Item): boolean {
+  const { state } = row;
+  if (row.attempt !== item['previousAttempt'] || String(row.epoch) !== item['previousEpoch']) return false;
+  if (state !== item['previousState']) return false;
+  if (!sourcesOf('in_progress', 'retry').includes(state)) return false;
+  const isExpired = row.retainUntilMs !== null && row.retainUntilMs <= nowMs;
+  if (state !== 'failed_retryable' && !isExpired) return false;
+  return row.blockedUntilMs === null || row.blockedUntilMs <= nowMs;
 }
 
 function confirm(server: SimServer, values: readonly unknown[]): SimRows {

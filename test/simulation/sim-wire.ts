@@ -98,8 +98,8 @@ export class SimWire implements Wire {
   #noteAnswer({ label, values, isAwaited }: Sent, rows: SimRows): void {
     if (!isAwaited()) return;
     const { ledger, saw } = this.#world;
-    if (label === 'take_over' && rows.length > 0) ledger.acknowledged.add(values[5] as string);
-    if (label === 'reserve') for (const [attempt] of rows) ledger.acknowledged.add(attempt as string);
+    if (label === 'reserve' || label === 'take_over')
+      for (const [attempt] of rows) ledger.acknowledged.add(attempt as string);
     if (label !== 'confirm') return;
     const isReservation = arrayOf<string>(values[3])[0] === 'in_progress';
     for (const [attempt] of rows) {

@@ -12,12 +12,22 @@ export interface Seen {
 
 /** What Exchange and readBody use of a request. */
 class SimRequest extends EventEmitter {
+  readonly httpVersion = '1.1';
   readonly method = 'POST';
   readonly url = '/charges';
   readonly rawHeaders: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
   readonly headersDistinct: Readonly<Record<string, readonly string[]>>;
-  readonly socket = { destroyed: false, remoteAddress: '10.0.0.1' };
+  readonly socket = {
+    destroyed: false,
+    remoteAddress: '10.0.0.1',
+    bytesWritten: 0,
+    writableLength: 0,
+    destroy: () => {
+      this.socket.destroyed = true;
+      this.emit('cut');
+    },
+  };
   complete = false;
 
   constructor(flat: readonly string[]) {
@@ -41,6 +51,7 @@ class SimRequest extends EventEmitter {
 
 /** What is used of a response. The client sees each byte at once. */
 class SimResponse extends EventEmitter {
+  readonly req: SimRequest;
   readonly #onSeen: (seen: Seen) => void;
   #headers = new Map<string, string>();
   #body = '';
@@ -48,9 +59,12 @@ class SimResponse extends EventEmitter {
   destroyed = false;
   headersSent = false;
   statusCode = 0;
+  readonly writableLength = 0;
 
-  constructor(onSeen: (seen: Seen) => void) {
+  constructor(req: SimRequest, onSeen: (seen: Seen) => void) {
     super();
+    this.req = req;
+    req.once('cut', () => this.destroy());
     this.#onSeen = onSeen;
   }
 
@@ -97,7 +111,7 @@ export class Connection {
 
   constructor(headers: readonly string[], onSeen: (seen: Seen) => void) {
     this.#req = new SimRequest(headers);
-    this.#res = new SimResponse(onSeen);
+    this.#res = new SimResponse(this.#req, onSeen);
   }
 
   get req(): IncomingMessage {

@@ -56,7 +56,7 @@ export function policyOf(settings: Settings): Policy {
     mode: 'enforce',
     methods: ['POST'],
     requireKey: true,
-    fingerprint: { body: 'raw', ignore: [] },
+    fingerprint: { body: 'raw', ignore: [], headers: [] },
     inFlight: { waitMs: settings.waitMs, answer: 409 },
     outcomes: { preset: settings.preset, overrides: {} },
     retentionMs: settings.retentionMs,
@@ -66,6 +66,7 @@ export function policyOf(settings: Settings): Policy {
     forwardKey: { kind: 'keep' },
     dispatchMark: settings.dispatchMark,
     dialect: 'ietf',
+    cors: { origins: [] },
     upstream: { origin: 'http://upstream', timeoutMs: upstreamTimeoutMs, connections: 8, host: 'preserve' },
   };
 }

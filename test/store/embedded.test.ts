@@ -32,9 +32,12 @@ const NOBODY = 65534;
 /** Only then can another user run a process of ours, to be an owner. Not in a clone under /root. */
 const othersReachUs =
   isRoot &&
-  spawnSync('/bin/sh', ['-c', 'cd -- "$0"', import.meta.dirname], { cwd: '/', uid: NOBODY, gid: NOBODY })
-    .status === 0;
-const needsOthers = !othersReachUs && 'needs root, and a clone that other users can reach';
+  spawnSync('/bin/sh', ['-c', 'cd -- "$0" && test -x "$1"', import.meta.dirname, process.execPath], {
+    cwd: '/',
+    uid: NOBODY,
+    gid: NOBODY,
+  }).status === 0;
+const needsOthers = !othersReachUs && 'needs root, and a clone and a Node.js that other users can reach';
 
 interface Owner {
   readonly child: ChildProcess;

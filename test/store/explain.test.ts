@@ -9,7 +9,6 @@ import { countUnknown } from '../../src/store/postgres/sql/doctor.ts';
 import {
   findReapable,
   findSweepable,
-  listInProgress,
   reap,
   releaseNeverSent,
   releaseUndispatched,
@@ -85,7 +84,6 @@ function cases(rows: number): [Statement, string[], string][] {
   const flags = list(rows, () => 'false');
   const numbers = list(rows, () => '200::float8');
   const one = [bytes(digest('1')), text('key-1')];
-  const request = ['false', bytes(digest('f')), bytes(digest('r')), text('canonical:1'), '60000', 'NULL'];
   return [
     [
       reserve,
@@ -112,17 +110,23 @@ function cases(rows: number): [Statement, string[], string][] {
     [
       takeOver,
       [
-        ...one,
-        uuid(),
-        '1',
-        text('failed_retryable'),
-        uuid(),
-        uuid(),
-        ...request,
-        text('POST'),
-        text('/'),
-        text('r'),
-        'true',
+        scopes,
+        keys,
+        uuids,
+        words('1'),
+        words('failed_retryable'),
+        uuids,
+        uuids,
+        flags,
+        blobs,
+        blobs,
+        words('c'),
+        numbers,
+        words('t'),
+        words('POST'),
+        words('/'),
+        words('r'),
+        flags,
       ],
       'using record_pkey',
     ],
@@ -138,7 +142,6 @@ function cases(rows: number): [Statement, string[], string][] {
     [releaseNeverSent, [scopes, keys, uuids, uuids], 'using record_'],
     [reap, [scopes, keys, uuids], 'using record_pkey'],
     [findSweepable, ['200'], 'record_in_progress'],
-    [listInProgress, [uuid(), '200'], 'record_in_progress'],
     [findReapable, ['1000'], 'using record_retained'],
   ];
 }

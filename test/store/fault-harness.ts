@@ -7,7 +7,7 @@ import { reservation } from './samples.ts';
 /** What only this statement has on the wire: a part of its text, which is sent each time while the table is small. */
 const texts = {
   reserve: 'INSERT INTO oncegate.record (',
-  takeOver: 'attempt = $6::uuid',
+  takeOver: "epoch = nextval('oncegate.epoch')",
   settle: 'status = item.status',
   confirm: 'SET attempt = record.attempt',
   read: 'octet_length(record.body) <=',

@@ -11,7 +11,7 @@ import { answer, heldBy, reserved, retentionMs } from './samples.ts';
 
 async function opened(t: Test, url: string) {
   const found = await openSession(url);
-  if (found.kind === 'failed') throw new Error(found.reason);
+  if (found.kind === 'failed') throw new Error(found.fault.reason);
   t.teardown(() => found.session.close());
   return found.session;
 }

@@ -216,16 +216,73 @@ t.test('closed while a renewal is under way: no lease comes of it', async (t) =>
   t.equal(lease.current(), null);
 });
 
-t.test('it remembers the ids that it had, the newest first, and no more than a few', async (t) => {
-  const { lease, id, endLease } = await opened();
-  const had = [id];
-  t.same(lease.all, had);
-  for (let i = 0; i < 12; i += 1) {
-    await endLease(lease.current() as string);
-    await lease.renew();
-    had.unshift(lease.current() as string);
-  }
-  t.same(lease.all, had.slice(0, 9));
+t.test('it says when the last write was sent that the store has acknowledged', async (t) => {
+  const { lease, clock } = scene();
+  t.equal(lease.renewedMs, Number.NEGATIVE_INFINITY);
+  const openedMs = clock.monotonicMs();
+  await lease.renew();
+  t.equal(lease.renewedMs, openedMs);
+  clock.pass(1_000);
+  t.equal(lease.renewedMs, openedMs);
+  await lease.renew();
+  t.equal(lease.renewedMs, openedMs + 1_000);
+  const slow = meanwhile(() => clock.pass(5_000));
+  const late = new Lease(slow, leaseMs, clock);
+  await late.renew();
+  const sentMs = clock.monotonicMs();
+  await late.renew();
+  t.equal(late.renewedMs, sentMs, 'before it was sent, not when it was answered');
+});
+
+t.test('steady after one lease in which no two renewals were far apart', async (t) => {
+  const { lease, clock } = await opened();
+  const passing = async (ms: number) => {
+    for (let left = ms; left > 0; left -= leaseMs / 3) {
+      clock.pass(Math.min(left, leaseMs / 3));
+      await lease.renew();
+    }
+  };
+  await passing(leaseMs - 1);
+  t.equal(lease.isSteady, false);
+  clock.pass(1);
+  t.equal(lease.isSteady, true);
+  clock.pass(leaseMs * 0.4 - 1);
+  t.equal(lease.isSteady, true);
+  clock.pass(1);
+  t.equal(lease.isSteady, false, 'the last renewal is too long ago');
+  await lease.renew();
+  t.equal(lease.isSteady, false, 'and for a lease after');
+  await passing(leaseMs);
+  t.equal(lease.isSteady, true);
+  clock.suspended(leaseMs * 0.6);
+  await lease.renew();
+  t.equal(lease.isSteady, false, 'the machine slept, and perhaps those of others with it');
+  clock.stepWall(10 * leaseMs);
+  await lease.renew();
+  await passing(leaseMs - 1);
+  t.equal(lease.isSteady, false, 'a step of the wall clock does not cut it short');
+  clock.pass(1);
+  t.equal(lease.isSteady, true);
   await lease.close();
-  t.same(lease.all, had.slice(1, 9), 'the last was closed: what is left of it is for others');
+  t.equal(lease.isSteady, false);
+});
+
+t.test('a renewal that hangs is part of the outage', async (t) => {
+  const clock = new HandClock();
+  let hangMs = 0;
+  const lease = new Lease(
+    meanwhile(() => clock.pass(hangMs)),
+    leaseMs,
+    clock,
+  );
+  await lease.renew();
+  for (let third = 0; third < 3; third += 1) {
+    clock.pass(leaseMs / 3);
+    await lease.renew();
+  }
+  t.equal(lease.isSteady, true);
+  clock.pass(leaseMs / 3);
+  hangMs = leaseMs / 4;
+  t.equal(await lease.renew(), 'renewed');
+  t.equal(lease.isSteady, false);
 });

@@ -12,7 +12,8 @@ export function someId(): RecordId {
 }
 
 export function someFingerprint(): Fingerprint {
-  return { rule: 'canonical:1', digest: digest(randomUUID()), raw: digest(randomUUID()) };
+  const headers = { list: 'a1', digest: digest(randomUUID()).toString('hex') };
+  return { rule: 'canonical:1', digest: digest(randomUUID()), raw: digest(randomUUID()), headers };
 }
 
 export function reservation(changes: Partial<Reservation> = {}): Reservation {

@@ -9,14 +9,21 @@ t.test('definite only where nothing can have been committed', async (t) => {
     [{ severity: 'ERROR', code: '55P03' }, 'definite'],
     [{ severity: 'ERROR', code: '57014' }, 'definite'],
     [{ severity: 'ERROR', code: '25006' }, 'definite'],
-    [{ severity: 'ERROR', code: '53100' }, 'definite'],
+    [{ severity: 'ERROR', code: '42P01' }, 'definite'],
+    [{ severity: 'ERROR', code: '42501', routine: 'aclcheck_error' }, 'definite'],
+    [{ severity: 'FEHLER', code: '42501', routine: 'aclcheck_error' }, 'definite'],
     // The driver gives the severity as the server translates it (lc_messages).
     [{ severity: 'FEHLER', code: '22003' }, 'definite'],
     [{ severity: 'ОШИБКА', code: '55P03' }, 'definite'],
     [{ severity: 'FATAL', code: '57P01' }, 'unconfirmed'],
     [{ severity: 'ВАЖНО', code: '57P01' }, 'unconfirmed'],
+    // In the middle of a commit, when the server cannot write its log. In Russian, PANIC is another word.
     [{ severity: 'PANIC', code: '53100' }, 'unconfirmed'],
+    [{ severity: 'ПАНИКА', code: '53100' }, 'unconfirmed'],
+    [{ severity: 'ПАНИКА', code: '42501', routine: 'XLogFileInitInternal' }, 'unconfirmed'],
     [{ severity: 'FATAL', code: '25P03' }, 'unconfirmed'],
+    [{ severity: 'ВАЖНО', code: '25P03' }, 'unconfirmed'],
+    [{ severity: 'ВАЖНО', code: '25P04' }, 'unconfirmed'],
     // A pooler that lost its server.
     [{ severity: 'ERROR', code: '08006' }, 'unconfirmed'],
     [{ severity: 'ERROR', code: '08P01' }, 'unconfirmed'],

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { requestDone } from '../../src/events.ts';
+import { leaseOpened, recordSwept, requestDone } from '../../src/events.ts';
 import { createLogger, logEvents } from '../../src/telemetry/logger.ts';
 
 const done = {
@@ -39,7 +39,9 @@ for (const [name, fact] of Object.entries(cases)) {
   t.test(`the line that is spelled by hand reads as the one of pino: ${name}`, async (t) => {
     const lines: string[] = [];
     const log = createLogger('info', { write: (line: string) => void lines.push(line) });
-    t.teardown(logEvents(log));
+    t.teardown(logEvents(log, () => 'default'));
+    leaseOpened.publish({ instance: 'instance-1' });
+    lines.length = 0;
     requestDone.publish(fact);
     requestDone.publish({ ...fact, error: new Error('broken') });
     const [byHand, byPino] = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
@@ -58,7 +60,34 @@ for (const [name, fact] of Object.entries(cases)) {
 
 t.test('nothing is written below its level', async (t) => {
   const lines: string[] = [];
-  t.teardown(logEvents(createLogger('warn', { write: (line: string) => void lines.push(line) })));
+  t.teardown(
+    logEvents(createLogger('warn', { write: (line: string) => void lines.push(line) }), () => 'default'),
+  );
   requestDone.publish(done);
   t.same(lines, []);
+});
+
+t.test('what is unknown is told at warn, with its route and its instance', async (t) => {
+  const lines: string[] = [];
+  const log = createLogger('warn', { write: (line: string) => void lines.push(line) });
+  t.teardown(logEvents(log, (method, path) => `${method} ${path} by its route`));
+  leaseOpened.publish({ instance: 'instance-1' });
+  requestDone.publish({ ...done, outcome: 'unknown', status: 504, route: '/charges' });
+  recordSwept.publish({
+    ...done.id,
+    attempt: 'attempt-2',
+    instance: 'instance-2',
+    method: 'POST',
+    path: '/charges',
+    requestId: 'req-2',
+    reason: 'lease_over',
+    to: 'unknown',
+  });
+  t.match(
+    lines.map((line) => JSON.parse(line) as object),
+    [
+      { level: 40, instance: 'instance-1', route: '/charges', outcome: 'unknown', msg: 'request' },
+      { level: 40, instance: 'instance-2', route: 'POST /charges by its route', reason: 'lease_over' },
+    ],
+  );
 });

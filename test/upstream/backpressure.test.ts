@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout, setImmediate as turn } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { UpstreamClient } from '../../src/upstream/client.ts';
-import { type RawScript, RawUpstream } from '../helpers/raw-upstream.ts';
+import { type RawScript, RawUpstream, scripts } from '../helpers/raw-upstream.ts';
 import { post, Recorder, send, target } from './send.ts';
 
 const large = randomBytes(8 * 1024 * 1024);
@@ -111,14 +111,42 @@ for (const [name, framing] of Object.entries(framings)) {
   });
 }
 
-t.test('time runs on while held', async (t) => {
-  const { client } = await connect(t, {
-    requested: ({ socket }) =>
-      void socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\nhello'),
-  });
+t.test('no length: all of it read while held, then a reset', async (t) => {
+  const { upstream, client } = await connect(t, scripts.answer('HTTP/1.1 500 Oops\r\n\r\nhello'));
   const sink = new Recorder();
   sink.afterData = () => false;
-  client.dispatch({ ...post, timeoutMs: 60 }, sink);
+  const call = client.dispatch(post, sink);
+  while (sink.chunks.length === 0) await turn();
+  upstream.connections[0]?.socket.resetAndDestroy();
+  await turns(50);
+  call.resume();
+  t.match(await sink.ended, { kind: 'broken', status: 500 });
+});
+
+/** Answers in part; the rest is up to the test. */
+const begun = scripts.answer('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\nhello');
+
+t.test("time in which we hold the upstream up is not the upstream's", async (t) => {
+  const { upstream, client } = await connect(t, begun);
+  const sink = new Recorder();
+  sink.afterData = () => false;
+  const timeoutMs = 1_000;
+  const call = client.dispatch({ ...post, timeoutMs }, sink);
+  while (sink.chunks.length === 0) await turn();
+  await setTimeout(timeoutMs + 100);
+  t.same(sink.endings, []);
+  call.resume();
+  upstream.connections[0]?.socket.write('rest');
+  t.match(await sink.ended, { kind: 'answered', status: 200 });
+});
+
+t.test('what it has left runs on once it is let go', async (t) => {
+  const { client } = await connect(t, begun);
+  const sink = new Recorder();
+  sink.afterData = () => false;
+  const call = client.dispatch({ ...post, timeoutMs: 300 }, sink);
+  while (sink.chunks.length === 0) await turn();
+  call.resume();
   t.match(await sink.ended, { kind: 'broken', status: 200, timedOut: true });
 });
 

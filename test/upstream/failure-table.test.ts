@@ -1,9 +1,11 @@
 import { once } from 'node:events';
 import net from 'node:net';
+import { TLSSocket } from 'node:tls';
 import t, { type Test } from 'tap';
 import { type Ending, type Outcome, settle } from '../../src/core/settle.ts';
 import { UpstreamClient } from '../../src/upstream/client.ts';
 import { type RawScript, RawUpstream, scripts } from '../helpers/raw-upstream.ts';
+import { selfSigned } from './certificate.ts';
 import { type Recorder, send, target } from './send.ts';
 
 /** FACTS.md, "undici: what proves that the upstream did not run", row by row over raw sockets. */
@@ -19,7 +21,7 @@ interface Row {
   readonly payments: Outcome;
   readonly body?: string;
   readonly timeoutMs?: number;
-  /** The upstream resets once the first bytes of the body are read; before that, libuv may call a reset an end. */
+  /** The upstream resets once the first bytes of the body are read; before that, libuv calls a reset an end. */
   readonly resetOnData?: true;
 }
 
@@ -139,10 +141,55 @@ const rows: Row[] = [
     upstream: 'body without length, ended by reset',
     script: scripts.answer(`${head('200 OK')}hello`),
     resetOnData: true,
-    ending: answered(200, true),
+    ending: broken(200),
+    code: 'answer_cut',
     body: 'hello',
+    ...unknown,
+  },
+  {
+    upstream: 'body without length, reset on its heels',
+    script: scripts.answerThenReset(`${head('200 OK')}hello`),
+    ending: broken(200),
+    code: 'answer_cut',
+    ...unknown,
+  },
+  {
+    upstream: '500 without length, reset on its heels: not free',
+    script: scripts.answerThenReset(`${head('500 Oops')}hello`),
+    ending: broken(500),
+    code: 'answer_cut',
+    ...unknown,
+  },
+  {
+    upstream: 'body without length, reset before its first byte',
+    script: scripts.answerThenReset(head('200 OK')),
+    ending: broken(200),
+    code: 'answer_cut',
+    body: '',
+    ...unknown,
+  },
+  {
+    upstream: 'body without length, closed before its first byte',
+    script: scripts.answerThenClose(head('200 OK')),
+    ending: answered(200, true),
+    body: '',
     standard: 'store',
     payments: 'unknown',
+  },
+  {
+    upstream: '429 without length, ended by close',
+    script: scripts.answerThenClose(`${head('429 Slow', 'Oncegate-Outcome: not-executed')}hello`),
+    ending: answered(429, true),
+    body: 'hello',
+    standard: 'release',
+    payments: 'unknown',
+  },
+  {
+    upstream: 'transfer coding that is not chunked, reset on its heels',
+    script: scripts.answerThenReset(`${head('200 OK', 'Transfer-Encoding: gzip')}hello`),
+    ending: broken(200),
+    code: 'answer_cut',
+    ...unknown,
   },
   {
     upstream: 'transfer coding that is not chunked, ended by close',
@@ -354,6 +401,35 @@ function expectEnding(t: Test, ending: Ending, row: Omit<Row, 'script' | 'upstre
   if (row.body !== undefined) t.equal(sink.body, row.body);
   t.equal(settle(ending, { preset: 'standard', overrides: {} }), row.standard, 'standard');
   t.equal(settle(ending, { preset: 'payments', overrides: {} }), row.payments, 'payments');
+}
+
+for (const [how, end, orderly] of [
+  ['ended', (secure: TLSSocket) => secure.end(), true],
+  // Node reports it like the one above: what it cannot tell is as a close without TLS, and never an answer to payments.
+  ['closed without close_notify', (_secure: TLSSocket, tcp: net.Socket) => tcp.end(), true],
+  ['reset', (_secure: TLSSocket, tcp: net.Socket) => tcp.resetAndDestroy(), false],
+] as const) {
+  t.test(`body without length over TLS, ${how}`, async (t) => {
+    const pem = selfSigned('DNS:localhost');
+    const server = net.createServer((tcp) => {
+      const secure = new TLSSocket(tcp, { isServer: true, key: pem, cert: pem });
+      secure.on('error', () => {});
+      secure.once('data', () => secure.write(`${head('200 OK')}hello`, () => end(secure, tcp)));
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as net.AddressInfo;
+    const client = new UpstreamClient(target(`https://localhost:${port}`), { ca: pem });
+    t.teardown(async () => {
+      await client.destroy();
+      server.close();
+    });
+    const { sink, ended } = send(client);
+    const row = orderly
+      ? ({ ending: answered(200, true), standard: 'store', payments: 'unknown', body: 'hello' } as const)
+      : { ending: broken(200), code: 'answer_cut', ...unknown };
+    expectEnding(t, await ended, row, sink);
+  });
 }
 
 t.test('refused the connection', async (t) => {

@@ -56,7 +56,17 @@ export async function ensureCluster(home: Home, binaries: Binaries): Promise<Clu
       `${place} was made by PostgreSQL ${major}, and the installed package is PostgreSQL ${binaries.major}: install the older package, or move ${place} away to begin with an empty store`,
     );
   }
-  return { dataDir, logFile: join(place, 'postgres.log'), password: readOwn(join(place, 'password'), home) };
+  return readCluster(home);
+}
+
+/** The cluster that is there. */
+export function readCluster(home: Home): Cluster {
+  const place = clusterIn(home.dir);
+  return {
+    dataDir: join(place, 'data'),
+    logFile: join(place, 'postgres.log'),
+    password: readOwn(join(place, 'password'), home),
+  };
 }
 
 function readOwn(file: string, home: Home): string {

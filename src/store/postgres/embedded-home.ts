@@ -27,8 +27,7 @@ export function findHome(wantedDir: string, log: (line: string) => void): Home {
     makeDirectory(wanted, 0o700);
     return { dir: realpathSync(wanted), user: undefined };
   }
-  const hash = createHash('sha256').update(wanted).digest('hex').slice(0, 12);
-  const elsewhere = [`/var/lib/oncegate/${hash}`, join(tmpdir(), `oncegate-${hash}`)];
+  const elsewhere = elsewhereFor(wanted);
   if (existsSync(clusterIn(wanted))) {
     const home = rootHome(wanted);
     if (home) return home;
@@ -54,6 +53,19 @@ export function findHome(wantedDir: string, log: (line: string) => void): Home {
     'embedded_failed',
     `no directory that a user other than root can reach (tried ${[wanted, ...elsewhere].join(', ')}): set store.dataDir to one, or use --database-url`,
   );
+}
+
+/** Whether a store was ever made for this wanted directory, wherever it was put. Makes nothing. */
+export function holdsCluster(wantedDir: string): boolean {
+  const wanted = resolve(wantedDir);
+  return [wanted, ...elsewhereFor(wanted)].some((dir) => existsSync(clusterIn(dir)));
+}
+
+/** Where the files go, as root, when the server's user cannot reach the wanted directory. */
+function elsewhereFor(wanted: string): readonly string[] {
+  if (process.getuid?.() !== 0) return [];
+  const hash = createHash('sha256').update(wanted).digest('hex').slice(0, 12);
+  return [`/var/lib/oncegate/${hash}`, join(tmpdir(), `oncegate-${hash}`)];
 }
 
 /** undefined: the server's user cannot reach `dir`; what was made to find that out is removed again. */

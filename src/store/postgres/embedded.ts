@@ -150,6 +150,6 @@ async function query(url: string, sql: string): Promise<void> {
   }
 }
 
-function urlOf({ password }: Cluster, port: number, database: string): string {
+export function urlOf({ password }: Cluster, port: number, database: string): string {
   return `postgres://oncegate:${password}@127.0.0.1:${port}/${database}`;
 }

@@ -1,11 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { RecordId, StoredAnswer } from '../../core/record.ts';
 import { encodeStored } from '../../core/response.ts';
-import { scopeOf } from '../../core/scope.ts';
-import { asError } from '../../errors.ts';
-import type { Reservation, ReserveResult } from '../store.ts';
+import { asError, OncegateError } from '../../errors.ts';
+import type { ReserveResult } from '../store.ts';
 import { openSession } from './inspect-session.ts';
+import { idOfOurs, reservationOfOurs } from './own-reservation.ts';
 import { type PostgresOptions, PostgresStore } from './postgres.ts';
+import { rehearse } from './rehearsal.ts';
 import { probeRequestId, removeEveryProbe, removeProbe, removeProbeInstance } from './sql/doctor.ts';
 
 export interface ProbeFacts {
@@ -23,8 +24,7 @@ const retentionMs = 60_000;
 
 /** One key through the real store: reserved, completed, and asked for again by a second attempt. Then it is removed. */
 export async function probe(options: PostgresOptions): Promise<ProbeFacts> {
-  // Four parts: no request has such a scope.
-  const id = { scope: scopeOf(['oncegate', 'doctor', 'probe', randomUUID()]), key: randomUUID() };
+  const id = idOfOurs('probe');
   const instance = randomUUID();
   const store = new PostgresStore({ ...options, poolSize: 1 });
   const timer = setTimeout(() => void store.close(0), probeMs);
@@ -42,12 +42,23 @@ export async function probe(options: PostgresOptions): Promise<ProbeFacts> {
   return { outcome, leftBehind: reason === null ? null : { reason, remedy: removeEveryProbe } };
 }
 
+/** Whether the store carries out all that a request needs, as `serve` asks before it is ready. */
+export async function inspectStatements(url: string): Promise<OncegateError | null> {
+  try {
+    await rehearse(url);
+    return null;
+  } catch (error) {
+    if (error instanceof OncegateError) return error;
+    throw error;
+  }
+}
+
 async function play(store: PostgresStore, id: RecordId, instance: string): Promise<ProbeFacts['outcome']> {
   // A live lease: without one the sweeper of a running sidecar would call the record unknown.
   await store.openLease(instance, retentionMs);
   // Opens the connection, which is not to be measured.
   await store.check();
-  const first = reservationOf(id, instance);
+  const first = reservationOfOurs(id, instance, probeRequestId);
   const startMs = performance.now();
   const reserved = await store.reserve(first);
   const commitMs = performance.now() - startMs;
@@ -63,24 +74,6 @@ async function play(store: PostgresStore, id: RecordId, instance: string): Promi
   const again = await store.reserve({ ...first, attempt: randomUUID() });
   if (again.kind === 'exists' && isSame(again.record.answer, answer)) return { kind: 'replayed', commitMs };
   return { kind: 'failed', at: 'replay', reason: reasonOf(again) };
-}
-
-function reservationOf(id: RecordId, instance: string): Reservation {
-  const fingerprint = { rule: 'doctor', digest: randomBytes(32), raw: randomBytes(32) };
-  return {
-    ...id,
-    attempt: randomUUID(),
-    instance,
-    fingerprint,
-    hadCredentials: false,
-    tenant: null,
-    method: 'POST',
-    path: '/',
-    requestId: probeRequestId,
-    deadlineMs: retentionMs,
-    marks: false,
-    abandoned: () => false,
-  };
 }
 
 function isSame(stored: StoredAnswer | null, answer: StoredAnswer): boolean {
@@ -103,7 +96,7 @@ function reasonOf(result: ReserveResult): string {
 /** On a connection of its own: the one before may be what failed. Says why it did not work, or null. */
 async function remove(url: string, id: RecordId, instance: string): Promise<string | null> {
   const opened = await openSession(url);
-  if (opened.kind === 'failed') return opened.reason;
+  if (opened.kind === 'failed') return opened.fault.reason;
   try {
     await opened.session.run(removeProbe, [id.scope, id.key]);
     await opened.session.run(removeProbeInstance, [instance]);

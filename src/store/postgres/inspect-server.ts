@@ -1,3 +1,4 @@
+import { type CommitSettings, mayLoseBy } from './durability.ts';
 import type { InspectSession } from './inspect-session.ts';
 import { readClock, readConnections, readDurability, readServer } from './sql/doctor.ts';
 
@@ -11,13 +12,16 @@ export interface ServerFacts {
   readonly readOnly: boolean;
 }
 
-export interface DurabilityFacts {
-  readonly synchronousCommit: string;
-  readonly fsync: string;
+/** As the server gives them. */
+export interface DurabilityRow extends CommitSettings {
   readonly fullPageWrites: string;
-  readonly synchronousStandbyNames: string;
   /** Streaming from this server now, in whatever mode. */
   readonly standbys: number;
+}
+
+export interface DurabilityFacts extends DurabilityRow {
+  /** What may lose an acknowledged commit with these settings. */
+  readonly mayLoseBy: 'crash' | 'failover' | null;
 }
 
 export interface ConnectionFacts {
@@ -38,7 +42,8 @@ export async function inspectServer(session: InspectSession): Promise<ServerFact
 }
 
 export async function inspectDurability(session: InspectSession): Promise<DurabilityFacts> {
-  return one(await session.look<DurabilityFacts>(readDurability));
+  const row = one(await session.look<DurabilityRow>(readDurability));
+  return { ...row, mayLoseBy: mayLoseBy(row) };
 }
 
 export async function inspectConnections(session: InspectSession): Promise<ConnectionFacts> {

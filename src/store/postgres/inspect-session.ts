@@ -1,7 +1,9 @@
 import { TLSSocket } from 'node:tls';
 import pg from 'pg';
 import { asError, OncegateError } from '../../errors.ts';
+import { type ConnectFault, connectFault, placeOf, type StorePlace } from './connect-fault.ts';
 import { readOnly } from './sql/doctor.ts';
+import { endsConnection } from './statement-error.ts';
 
 /** Milliseconds. A server in reach greets in a few; one that is not must not keep a person waiting. */
 const connectMs = 3_000;
@@ -10,22 +12,9 @@ const answerMs = 4_000;
 /** For a farewell over a line that may be dead. */
 const closeMs = 1_000;
 
-/** Where the store is, as the driver understood its URL. No credentials. */
-export interface StorePlace {
-  readonly host: string;
-  readonly port: number;
-  readonly database: string;
-}
-
 export type OpenedSession =
   | { readonly kind: 'opened'; readonly session: InspectSession }
-  /** `code`: SQLSTATE where the server answered and said no; else the system's, or null. */
-  | {
-      readonly kind: 'failed';
-      readonly place: StorePlace;
-      readonly code: string | null;
-      readonly reason: string;
-    };
+  | { readonly kind: 'failed'; readonly place: StorePlace; readonly fault: ConnectFault };
 
 /** One connection for all looks. No retry: whoever asks wants to know how it is now. */
 export class InspectSession {
@@ -51,7 +40,7 @@ export class InspectSession {
       const results = (await this.#client.query(readOnly(sql))) as unknown as { rows: T[] }[];
       return results.at(-1)?.rows ?? [];
     } catch (error) {
-      if (error instanceof pg.DatabaseError && error.severity !== 'FATAL') throw error;
+      if (error instanceof pg.DatabaseError && !endsConnection(error.code ?? '')) throw error;
       throw new OncegateError('store_unreachable', asError(error).message, { cause: error });
     }
   }
@@ -81,11 +70,8 @@ export async function openSession(url: string): Promise<OpenedSession> {
     return { kind: 'opened', session: new InspectSession(client) };
   } catch (thrown) {
     client?.connection.stream.destroy();
-    const { code, message, errors } = asError(thrown) as Error & { code?: string; errors?: Error[] };
-    // Of a name with several addresses Node only says that none would do.
-    const reason = message || errors?.[0]?.message || code || 'no reason was given';
     const place = client === null ? { host: '', port: 0, database: '' } : placeOf(client);
-    return { kind: 'failed', place, code: code ?? null, reason };
+    return { kind: 'failed', place, fault: connectFault(thrown, place) };
   }
 }
 
@@ -94,8 +80,4 @@ export function withAnswerLimit(url: string): string {
   const bounded = new URL(url);
   bounded.searchParams.set('query_timeout', String(answerMs));
   return bounded.href;
-}
-
-function placeOf({ host, port, database }: pg.Client): StorePlace {
-  return { host, port, database: database ?? '' };
 }

@@ -1,8 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
-import pg from 'pg';
-import { asError, OncegateError } from '../../errors.ts';
-import type { DurabilityFacts } from './inspect-server.ts';
+import type pg from 'pg';
+import { OncegateError } from '../../errors.ts';
+import { placeOf, type StorePlace } from './connect-fault.ts';
+import { mayLoseBy } from './durability.ts';
+import { acceptIdentity, checkIdentity } from './identity.ts';
+import type { DurabilityFacts, DurabilityRow } from './inspect-server.ts';
 import { readDurability } from './sql/doctor.ts';
 import {
   appliedMigrations,
@@ -10,11 +13,9 @@ import {
   createMigrationTable,
   lockMigrations,
   migrationTableExists,
-  readIdentity,
   recordMigration,
-  replaceIdentity,
-  setIdentityOnce,
 } from './sql/schema.ts';
+import { withClient } from './start-client.ts';
 
 /** Forward only, numbered without gaps, each safe beside replicas of the version before it. */
 interface Migration {
@@ -68,7 +69,8 @@ async function migrateOnce(
   options: { readonly acceptIdentity?: string },
 ): Promise<{ readonly applied: readonly string[]; readonly version: number }> {
   return await withClient(url, async (client) => {
-    await client.query('BEGIN');
+    // Each statement sees what was committed by then, whatever the role's own setting is.
+    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
     await client.query(lockMigrations);
     await client.query(boundMigrationLocks);
     await client.query(createMigrationTable);
@@ -77,7 +79,7 @@ async function migrateOnce(
       await client.query(migration.sql);
       await client.query(recordMigration, [migration.number, migration.title]);
     }
-    if (options.acceptIdentity !== undefined) await client.query(replaceIdentity, [options.acceptIdentity]);
+    if (options.acceptIdentity !== undefined) await acceptIdentity(client, options.acceptIdentity);
     await client.query('COMMIT');
     return { applied: pending.map(nameOf), version: Math.max(version, migrations().length) };
   });
@@ -102,6 +104,7 @@ export function migrationSql(): string {
 
 export interface CheckedSchema {
   readonly version: number;
+  readonly place: StorePlace;
   /** Protocol of the connection, as `TLSv1.3`; null: in clear. */
   readonly tls: string | null;
   readonly durability: DurabilityFacts;
@@ -112,8 +115,13 @@ export async function checkSchema(url: string, identity: string): Promise<Checke
   return await withClient(url, async (client) => {
     const version = await ourVersion(client);
     await checkIdentity(client, identity);
-    const looked = await client.query<DurabilityFacts>(readDurability);
-    return { version, tls: tlsOf(client), durability: looked.rows[0] as DurabilityFacts };
+    const row = (await client.query<DurabilityRow>(readDurability)).rows[0] as DurabilityRow;
+    return {
+      version,
+      place: placeOf(client),
+      tls: tlsOf(client),
+      durability: { ...row, mayLoseBy: mayLoseBy(row) },
+    };
   });
 }
 
@@ -142,19 +150,6 @@ async function ourVersion(client: pg.Client): Promise<number> {
   return version;
 }
 
-async function checkIdentity(client: pg.Client, identity: string): Promise<void> {
-  await client.query(setIdentityOnce, [identity]);
-  const kept = (await client.query<{ settings: string }>(readIdentity)).rows[0]?.settings;
-  if (kept === identity) return;
-  throw new OncegateError(
-    'identity_changed',
-    'the settings that make a key unique differ from those this store was used with.\n' +
-      `  the store has  ${kept}\n  this config    ${identity}\n` +
-      'With other settings the same retry would be a new key and could run again. Restore the old settings; or, once ' +
-      'no client retries a key from before, stop every instance and run `oncegate migrate up --accept-identity`.',
-  );
-}
-
 async function statusOf(client: pg.Client): Promise<{ version: number; pending: readonly Migration[] }> {
   const exists = await client.query<{ there: boolean }>(migrationTableExists);
   const applied = exists.rows[0]?.there
@@ -169,39 +164,4 @@ function tlsOf(client: pg.Client): string | null {
   const { stream } = (client as unknown as { connection: { stream: { getProtocol?: () => string | null } } })
     .connection;
   return stream.getProtocol?.() ?? null;
-}
-
-/** It answered, and said no: asking again would not help. By SQLSTATE. */
-const refusals: readonly (readonly [code: RegExp, advice: string])[] = [
-  [/^28/, "Check user and password in the store's URL."],
-  [/^3D/, "Create that database first, or correct the store's URL."],
-  [/^55P03$/, 'Something holds a lock on its tables for long (a dump, a report); try again when it is done.'],
-  [/^42501$/, 'Grant that right, or let the owner run `oncegate migrate up`.'],
-  [/^42/, 'Its schema is not as this Oncegate left it.'],
-];
-
-async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({
-    connectionString: url,
-    connectionTimeoutMillis: 5_000,
-    application_name: 'oncegate start',
-  });
-  client.on('error', () => {});
-  try {
-    await client.connect();
-    return await work(client);
-  } catch (error) {
-    if (error instanceof OncegateError) throw error;
-    const { code, message } = asError(error) as Error & { code?: unknown };
-    const refusal = typeof code === 'string' ? refusals.find(([pattern]) => pattern.test(code)) : undefined;
-    throw refusal === undefined
-      ? new OncegateError(
-          'store_unreachable',
-          `the store does not answer: ${message}. Is PostgreSQL running there, and is DATABASE_URL or store.url right?`,
-          { cause: error },
-        )
-      : new OncegateError('store_refused', `the store refuses: ${message}. ${refusal[1]}`, { cause: error });
-  } finally {
-    await client.end().catch(() => {});
-  }
 }

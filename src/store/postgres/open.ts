@@ -1,9 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
 import { type ErrorCode, OncegateError } from '../../errors.ts';
+import { placeText, type StorePlace } from './connect-fault.ts';
 import { startEmbedded } from './embedded.ts';
 import type { DurabilityFacts } from './inspect-server.ts';
 import { checkSchema, migrateUp } from './migrate.ts';
 import { PostgresStore } from './postgres.ts';
+import { rehearse } from './rehearsal.ts';
 
 interface Options {
   readonly migrate: 'check' | 'auto';
@@ -37,7 +39,7 @@ const reachableWithinMs = 30_000;
 const askAgainMs = 1_000;
 const away: ReadonlySet<ErrorCode> = new Set(['store_unreachable', 'store_unavailable']);
 
-/** Reachable, migrated, of our identity, durable; or an error that says which of these it is not. */
+/** Reachable, migrated, of our identity, durable, and it carries out what a request needs; or an error that says which of these it is not. */
 export async function openStore(
   target: StoreTarget,
   identity: string,
@@ -52,10 +54,12 @@ export async function openStore(
         const { applied } = await migrateUp(url);
         for (const name of applied) log(`migrated: ${name}`);
       }
-      const { version, tls, durability } = await checkSchema(url, identity);
-      const store = new PostgresStore({ url, poolSize: target.poolSize, durability: target.durability });
+      const { version, place, tls, durability } = await checkSchema(url, identity);
+      const { poolSize, durability: wanted } = target;
+      const store = new PostgresStore({ url, poolSize, durability: wanted, identity });
       await assertDurable(store);
-      return { store, version, durability, ...describe(target, url, tls), stop };
+      await rehearseFor(store, url);
+      return { store, version, durability, ...describe(target, place, tls), stop };
     });
   } catch (error) {
     await stop();
@@ -90,20 +94,28 @@ async function assertDurable(store: PostgresStore): Promise<void> {
   }
 }
 
+async function rehearseFor(store: PostgresStore, url: string): Promise<void> {
+  try {
+    await rehearse(url);
+  } catch (error) {
+    await store.close(0);
+    throw error;
+  }
+}
+
 function describe(
   target: StoreTarget,
-  url: string,
+  place: StorePlace,
   tls: string | null,
 ): Pick<OpenedStore, 'description' | 'warnings'> {
-  const { hostname, port, pathname } = new URL(url);
-  const where = `${hostname}:${port || 5432}${pathname}`;
+  const where = placeText(place);
   if (target.kind === 'embedded')
     return { description: `embedded PostgreSQL at ${where}, data in ${target.dataDir}`, warnings: [] };
-  // Empty: a socket file of this machine.
-  const isLocal = /^(localhost|127\..*|\[::1\]|)$/.test(hostname);
+  // A path: a socket file of this machine.
+  const isLocal = /^(localhost|127\..*|::1|\/.*)$/.test(place.host);
   const warnings =
     tls !== null || isLocal
       ? []
-      : [`the store at ${hostname} is spoken to without TLS; add ?sslmode=verify-full to its URL`];
+      : [`the store at ${place.host} is spoken to without TLS; add ?sslmode=verify-full to its URL`];
   return { description: `PostgreSQL at ${where}, ${tls ?? 'no TLS'}`, warnings };
 }

@@ -1,9 +1,10 @@
 import pg from 'pg';
 import { asError, OncegateError } from '../../errors.ts';
 import { failpoint } from '../../failpoint.ts';
+import { mayLoseBy, refusalOf } from './durability.ts';
 import { keepPlans, type Look, lookAtServer } from './sql/connection.ts';
 import type { Statement } from './sql/statement.ts';
-import { classify, StatementError } from './statement-error.ts';
+import { classify, StatementError, unconfirmedWarning } from './statement-error.ts';
 
 export interface PoolOptions {
   readonly url: string;
@@ -113,9 +114,8 @@ export class Pool {
     timeoutMs: number,
   ): Promise<Rows> {
     let doubt: Error | null = null;
-    // PostgreSQL says this when a wait for the synchronous standby was cancelled: committed here, perhaps nowhere else.
-    const onNotice = (notice: { code?: string | undefined; message?: string | undefined }) => {
-      if (notice.code === '01000') doubt = new Error(notice.message ?? 'warning 01000');
+    const onNotice = ({ code, message }: { code?: string | undefined; message?: string | undefined }) => {
+      if (code === unconfirmedWarning) doubt = new Error(message ?? `warning ${code}`);
     };
     client.on('notice', onNotice);
     const early = this.#early.get(client);
@@ -166,15 +166,12 @@ export class Pool {
   async #verify(client: pg.PoolClient): Promise<void> {
     const { connectMs, durability } = this.#options;
     const result = await this.#bounded(client.query({ text: lookAtServer, rowMode: 'array' }), connectMs);
-    const [synchronousCommit, fsync, readOnly, records, backend] = result.rows[0] as unknown as Look;
+    const [synchronousCommit, fsync, synchronousStandbyNames, readOnly, records, backend] = result
+      .rows[0] as unknown as Look;
     if (readOnly) throw new Error('the server is read-only or recovering');
-    if (durability === 'strict' && (synchronousCommit === 'off' || fsync === 'off')) {
-      throw new OncegateError(
-        'store_not_durable',
-        `the server may lose acknowledged commits (synchronous_commit ${synchronousCommit}, fsync ${fsync}); ` +
-          'turn them on, or accept the loss with store.durability: relaxed',
-      );
-    }
+    const settings = { synchronousCommit, fsync, synchronousStandbyNames };
+    const lostBy = durability === 'strict' ? mayLoseBy(settings) : null;
+    if (lostBy !== null) throw new OncegateError('store_not_durable', refusalOf(lostBy, settings));
     if (backend !== (client as unknown as { processID: number }).processID) this.#pooled.add(client);
     else if (this.#options.plans === 'made_anew') return;
     else if (records === null || records < smallTableRows) this.#early.set(client, 0);

@@ -7,6 +7,8 @@ import type {
   Held,
   LateAnswer,
   MarkResult,
+  NeverSent,
+  NeverSentResult,
   Release,
   Reservation,
   ReserveResult,
@@ -16,6 +18,8 @@ import type {
 } from '../store.ts';
 import { available } from './available.ts';
 import { byteaArray, textArray } from './binary-array.ts';
+import { Front } from './front.ts';
+import { identityAccepted } from './identity.ts';
 import { Marker } from './marker.ts';
 import { Pool, type Rows } from './pool.ts';
 import { readRecords } from './reader.ts';
@@ -29,7 +33,6 @@ import { closeLease, openLease, renewLease } from './sql/lease.ts';
 import {
   findReapable,
   findSweepable,
-  listInProgress,
   reap,
   reapInstances,
   releaseNeverSent,
@@ -38,6 +41,7 @@ import {
 } from './sql/loops.ts';
 import type { Statement } from './sql/statement.ts';
 import { StatementError } from './statement-error.ts';
+import { Taker } from './taker.ts';
 import { defaultTimeouts, type Timeouts, withBytes } from './timeouts.ts';
 
 export interface PostgresOptions {
@@ -45,11 +49,14 @@ export interface PostgresOptions {
   /** Connections in all; opened as they are needed. */
   readonly poolSize: number;
   readonly durability: 'strict' | 'relaxed';
+  /** What no lease is opened without: the settings that make a key unique. Absent: not compared. */
+  readonly identity?: string;
   readonly timeouts?: Partial<Timeouts>;
 }
 
 /** One statement in flight while the next batch fills: more slots would make smaller batches and more commits. */
 const reserveSlots = 1;
+const takeOverSlots = 1;
 const settleSlots = 1;
 /** Two for settling, so that a row that goes alone does not stop the next batch. */
 const settleConnections = 2;
@@ -73,15 +80,20 @@ export class PostgresStore implements Store {
   readonly #settling: Pool;
   readonly #leases: Pool;
   readonly #loops: Pool;
+  /** Of the same pool. */
+  readonly #gate: Front;
   readonly #reserver: Reserver;
+  readonly #taker: Taker;
   readonly #marker: Marker;
   readonly #settler: Settler;
   readonly #timeouts: Timeouts;
+  readonly #identity: string | null;
   #closing: Promise<void> | null = null;
 
-  constructor({ url, poolSize, durability, timeouts }: PostgresOptions) {
+  constructor({ url, poolSize, durability, identity, timeouts }: PostgresOptions) {
+    this.#identity = identity ?? null;
     this.#timeouts = { ...defaultTimeouts, ...timeouts };
-    const { connectMs } = this.#timeouts;
+    const { connectMs, reserveMs, queueMs } = this.#timeouts;
     const frontConnections = Math.max(1, poolSize - settleConnections - leaseConnections - loopConnections);
     const pool = (name: string, size: number, plans: 'kept' | 'made_anew') =>
       new Pool({ url, durability, connectMs, name, size, plans });
@@ -90,8 +102,10 @@ export class PostgresStore implements Store {
     this.#leases = pool('oncegate lease', leaseConnections, 'kept');
     // What a pass looks for may be nothing or half of the table.
     this.#loops = pool('oncegate loops', loopConnections, 'made_anew');
-    this.#reserver = new Reserver(this.#front, reserveSlots, this.#timeouts);
-    this.#marker = new Marker(this.#front, reserveSlots, this.#timeouts.reserveMs);
+    this.#gate = new Front(this.#front, reserveMs);
+    this.#reserver = new Reserver(this.#gate, reserveSlots, queueMs);
+    this.#taker = new Taker(this.#gate, takeOverSlots, queueMs);
+    this.#marker = new Marker(this.#front, reserveSlots, reserveMs);
     this.#settler = new Settler(this.#settling, settleSlots, this.#timeouts);
   }
 
@@ -102,7 +116,7 @@ export class PostgresStore implements Store {
 
   /** The server has not answered lately: reservations are refused at once, until one gets through. */
   get isRefusing(): boolean {
-    return this.#reserver.isRefusing;
+    return !this.#gate.admits;
   }
 
   reserve(reservation: Reservation): Promise<ReserveResult> {
@@ -110,7 +124,7 @@ export class PostgresStore implements Store {
   }
 
   takeOverIfUnchanged(previous: StoredRecord, reservation: Reservation): Promise<ReserveResult> {
-    return this.#reserver.takeOver(previous, reservation);
+    return this.#taker.takeOver(previous, reservation);
   }
 
   markDispatchedIfHeld(held: Held): Promise<MarkResult> {
@@ -163,7 +177,9 @@ export class PostgresStore implements Store {
   }
 
   async openLease(instance: string, forMs: number): Promise<void> {
-    await available(this.#leases.query(openLease, [instance, forMs], this.#timeouts.leaseMs));
+    const values = [instance, forMs, this.#identity];
+    const rows = await available(this.#leases.query(openLease, values, this.#timeouts.leaseMs));
+    if (rows.length === 0) throw identityAccepted();
   }
 
   async renewLease(instance: string, forMs: number): Promise<boolean> {
@@ -175,10 +191,18 @@ export class PostgresStore implements Store {
     await available(this.#leases.query(closeLease, [instance], this.#timeouts.leaseMs));
   }
 
-  async sweep(limit: number): Promise<readonly Swept[]> {
-    const found = (await this.#pass(findSweepable, [limit])).map(
-      ([scope, key, attempt, method, path, requestId, reason, to]) =>
-        ({ scope, key, attempt, method, path, requestId, reason, to }) as Swept,
+  async sweep(limit: number, leasesCount = () => true): Promise<readonly Swept[]> {
+    const rows = await this.#pass(findSweepable, [limit]);
+    // Only now: the statement may have hung through an outage, and found leases that nobody could renew. What is past its deadline
+    // comes first, so the limit leaves none of it out.
+    const doLeasesCount = leasesCount();
+    const found = rows.flatMap(
+      ([scope, key, attempt, method, path, requestId, instance, isOverdue, isLeaseOver, to]) => {
+        // Both hold for what a killed instance left long ago; then it is the lease that says what happened.
+        const reason = doLeasesCount && isLeaseOver ? 'lease_over' : 'deadline_passed';
+        if (reason === 'deadline_passed' && !isOverdue) return [];
+        return [{ scope, key, attempt, method, path, requestId, instance, reason, to } as Swept];
+      },
     );
     found.sort(compareIds);
     if (found.length > 0) failpoint('sweep_found');
@@ -198,17 +222,18 @@ export class PostgresStore implements Store {
     return found.filter((one) => swept.has(one.attempt));
   }
 
-  async listInProgress(instance: string, limit: number): Promise<readonly Held[]> {
-    const rows = await this.#pass(listInProgress, [instance, limit]);
-    return rows.map(([scope, key, attempt]) => ({ scope, key, attempt }) as Held);
-  }
-
-  async releaseIfNeverSent(instance: string, held: readonly Held[]): Promise<number> {
-    const rows = await this.#passOver(held.toSorted(compareIds), releaseNeverSent, (some) => [
-      ...heldArrays(some),
-      textArray(some.map(() => instance)),
-    ]);
-    return rows.length;
+  async releaseIfNeverSent(given: readonly NeverSent[]): Promise<readonly NeverSentResult[]> {
+    const locked = new Set<string>();
+    const rows = await this.#passOver(
+      given.toSorted(compareIds),
+      releaseNeverSent,
+      (some) => [...heldArrays(some), textArray(some.map((one) => one.instance))],
+      ({ attempt }) => locked.add(attempt),
+    );
+    const released = new Set(rows.map(([attempt]) => attempt));
+    return given.map(({ attempt }) =>
+      released.has(attempt) ? 'released' : locked.has(attempt) ? 'locked' : 'not_held',
+    );
   }
 
   async reap(limit: number): Promise<number> {
@@ -258,6 +283,7 @@ export class PostgresStore implements Store {
     all: readonly Row[],
     what: Statement,
     valuesOf: (some: readonly Row[]) => unknown[],
+    onLeft: (one: Row) => void = () => {},
   ): Promise<Rows> {
     try {
       return await this.#pass(what, valuesOf(all));
@@ -269,8 +295,9 @@ export class PostgresStore implements Store {
       try {
         rows.push(...(await this.#pass(what, valuesOf([one]))));
       } catch (error) {
-        // Left for the next pass.
         if (!isAboutOneRow(error)) throw error;
+        // Left for the next pass.
+        onLeft(one);
       }
     }
     return rows;

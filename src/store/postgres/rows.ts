@@ -1,4 +1,4 @@
-import type { RecordId, State, StoredAnswer, StoredRecord } from '../../core/record.ts';
+import type { Fingerprint, RecordId, State, StoredAnswer, StoredRecord } from '../../core/record.ts';
 import type { Reservation } from '../store.ts';
 
 /** The columns of sql/read.ts, in order. */
@@ -27,6 +27,19 @@ type ReadRow = readonly [
 /** Batches of several instances lock rows in one order, so they cannot deadlock. */
 export function compareIds(a: RecordId, b: RecordId): number {
   return a.scope.compare(b.scope) || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
+}
+
+/**
+ * The column `fingerprint_rule`: the id of the rule; behind spaces that of the list of headers and their digest, where headers
+ * count. One column, so that a version that knows no such headers never takes a key over and leaves the digest of another request.
+ */
+export function ruleText({ rule, headers }: Fingerprint): string {
+  return headers === null ? rule : `${rule} ${headers.list} ${headers.digest}`;
+}
+
+function parseRule(text: string): Pick<Fingerprint, 'rule' | 'headers'> {
+  const [rule = '', list, digest] = text.split(' ');
+  return { rule, headers: list === undefined || digest === undefined ? null : { list, digest } };
 }
 
 /** `retainForMs`: what was left of its retention. */
@@ -64,11 +77,12 @@ export function parseRead(row: readonly unknown[]): ReadRecord {
     attempt,
     epoch,
     state,
-    fingerprint: { rule, digest, raw },
+    fingerprint: { digest, raw, ...parseRule(rule) },
     hadCredentials,
     expired,
     retainUntilMs,
     blocked,
+    status,
     answer,
   };
   return { scope, key, record, retainForMs, leftBehindBytes: body === null ? bodyBytes : null };
@@ -85,6 +99,7 @@ export function recordOf(reservation: Reservation, epoch: string): StoredRecord 
     expired: false,
     retainUntilMs: null,
     blocked: false,
+    status: null,
     answer: null,
   };
 }

@@ -277,7 +277,7 @@ function bytesOf({ settlement: { answer } }: Item): number {
   return 200 + (answer === null ? 0 : answer.headers.length + (answer.body?.length ?? 0));
 }
 
-function settleValues(all: readonly Settlement[]): unknown[] {
+export function settleValues(all: readonly Settlement[]): unknown[] {
   return [
     byteaArray(all.map((one) => one.scope)),
     asciiArray(all.map((one) => one.key)),

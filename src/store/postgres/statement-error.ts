@@ -47,16 +47,36 @@ export class StatementError extends Error {
 }
 
 /**
- * Errs towards `unconfirmed`: only an error that surely came before the commit is definite. By SQLSTATE, because the
- * driver gives the severity in the server's language; and because poolers send class 08, 57P or 58 with ERROR when
- * they lost a server. 57014 is a cancelled statement, 40003 says itself that it does not know.
+ * SQLSTATE of the warning with which PostgreSQL reports a cancelled wait for the synchronous standby: committed on this server, perhaps
+ * nowhere else. The text and the severity are in the server's language (`lc_messages`); the code is not.
  */
-const beforeCommit = /^(0A|22|23|25|26|28|34|3D|3F|40|42|44|53|54|55|57014)/;
+export const unconfirmedWarning = '01000';
+
+/**
+ * Errs towards `unconfirmed`: only an error that surely came before the commit is definite. By SQLSTATE alone, because the
+ * driver gives the severity in the server's language. Not in the list, because they may come in the middle of a commit or
+ * with a connection that ends: 08, 57P and 58, which poolers also send when they lost a server; 53, as when the disk is
+ * full and the server panics; 25P03 and later, which are limits of a session; 40003, which says itself that it does not know.
+ * 57014 is a cancelled statement.
+ */
+const beforeCommit = /^(0A|22|23|25(?!P0[3-9])|26|28|34|3D|3F|40(?!003)|42|44|54|55|57014)/;
+
+/** A privilege, or a file of the server: in the second case the server panics, perhaps in the middle of a commit. */
+const noPermission = '42501';
+/** PostgreSQL's own name for the place where it refuses for want of a privilege. In no language. */
+const privilegeCheck = 'aclcheck_error';
 
 export function classify(label: string, error: Error): StatementError {
-  const { severity, code } = error as { severity?: unknown; code?: unknown };
+  const { code, routine } = error as { code?: unknown; routine?: unknown };
   const sqlState = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null;
-  const fatal = severity === 'FATAL' || severity === 'PANIC';
-  const definite = sqlState !== null && beforeCommit.test(sqlState) && sqlState !== '40003' && !fatal;
+  const definite =
+    sqlState !== null &&
+    beforeCommit.test(sqlState) &&
+    (sqlState !== noPermission || routine === privilegeCheck);
   return new StatementError(definite ? 'definite' : 'unconfirmed', label, error, sqlState);
+}
+
+/** Whether the server ended the connection with this error: nobody answers on it any more. By SQLSTATE, as above. */
+export function endsConnection(sqlState: string): boolean {
+  return /^(08|57P|25P0[3-9])/.test(sqlState);
 }

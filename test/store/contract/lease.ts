@@ -55,28 +55,6 @@ export async function leaseContract(t: Test, harness: Harness): Promise<void> {
     t.strictSame(await other.sweep(100), []);
   });
 
-  t.test('lists what one instance has in progress, up to a limit', async (t) => {
-    const instance = randomUUID();
-    await store.openLease(instance, leaseMs);
-    const running = await Promise.all([1, 2, 3].map(() => reserved(store, { instance })));
-    const done = await reserved(store, { instance });
-    await store.markUnknownIfHeld({
-      scope: done.scope,
-      key: done.key,
-      attempt: done.attempt,
-      status: null,
-      error: 'test',
-    });
-    await reserved(store, { instance: randomUUID() });
-    const listed = await other.listInProgress(instance, 10);
-    t.strictSame(
-      new Set(listed.map(({ scope, key, attempt }) => `${scope.toString('hex')} ${key} ${attempt}`)),
-      new Set(running.map(({ scope, key, attempt }) => `${scope.toString('hex')} ${key} ${attempt}`)),
-    );
-    t.equal((await other.listInProgress(instance, 2)).length, 2);
-    t.strictSame(await other.listInProgress(randomUUID(), 10), []);
-  });
-
   t.test('check answers', async () => {
     await store.check();
   });

@@ -30,7 +30,7 @@ export async function sweepContract(t: Test, harness: Harness): Promise<void> {
     await harness.endLease(instance);
     const { method, path, requestId } = wanted;
     t.strictSame(await other.sweep(100), [
-      { ...heldBy(wanted), method, path, requestId, reason: 'lease_over', to: 'unknown' },
+      { ...heldBy(wanted), method, path, requestId, instance, reason: 'lease_over', to: 'unknown' },
     ]);
     t.equal(await stateOf(wanted), 'unknown');
     t.strictSame(await store.sweep(100), [], 'once');
@@ -47,6 +47,19 @@ export async function sweepContract(t: Test, harness: Harness): Promise<void> {
     await store.closeLease(instance);
     t.match(await store.sweep(100), [{ attempt: wanted.attempt, reason: 'lease_over' }]);
   });
+
+  t.test(
+    'past its deadline and its lease over: it is the lease that says what happened, if leases count',
+    async (t) => {
+      const wanted = await reserved(store, { instance: randomUUID() });
+      const other = await reserved(store, { instance: randomUUID() });
+      await harness.moveTimes(wanted, { deadlineMs: -1 });
+      t.match(await store.sweep(1), [{ attempt: wanted.attempt, reason: 'lease_over' }]);
+      await harness.moveTimes(other, { deadlineMs: -1 });
+      const uncertain = await store.sweep(100, () => false);
+      t.match(uncertain, [{ attempt: other.attempt, instance: other.instance, reason: 'deadline_passed' }]);
+    },
+  );
 
   t.test('past its deadline: unknown, though the lease lives', async (t) => {
     const instance = await live();
@@ -84,24 +97,44 @@ export async function sweepContract(t: Test, harness: Harness): Promise<void> {
     t.strictSame(await store.sweep(100), []);
   });
 
-  t.test('never sent: released, if in progress and of that instance; nothing else is', async (t) => {
-    const instance = await live();
-    for (const state of states) {
-      const wanted = await reserved(store, { instance });
-      await bring(harness, wanted, state);
-      const before = await stateOf(wanted);
-      t.equal(
-        await store.releaseIfNeverSent(instance, [heldBy(wanted)]),
-        before === 'in_progress' ? 1 : 0,
-        state,
+  t.test(
+    'never sent: released while its own attempt holds the record and has no answer; nothing else is',
+    async (t) => {
+      const instance = await live();
+      const may: readonly State[] = ['in_progress', 'unknown', 'dead_letter'];
+      for (const state of states) {
+        const wanted = await reserved(store, { instance });
+        await bring(harness, wanted, state);
+        const isReleased = may.includes(state);
+        t.strictSame(
+          await store.releaseIfNeverSent([{ ...heldBy(wanted), instance }]),
+          [isReleased ? 'released' : 'not_held'],
+          state,
+        );
+        t.equal(await stateOf(wanted), isReleased ? 'failed_retryable' : state);
+      }
+      const foreign = await reserved(store, { instance: await live() });
+      const mine = await reserved(store, { instance });
+      const absent = reservation({ instance });
+      t.strictSame(
+        await store.releaseIfNeverSent([
+          { ...heldBy(foreign), instance },
+          { ...heldBy(mine), attempt: randomUUID(), instance },
+          { ...heldBy(absent), instance },
+        ]),
+        ['not_held', 'not_held', 'not_held'],
       );
-      t.equal(await stateOf(wanted), before === 'in_progress' ? 'failed_retryable' : before);
-    }
-    const foreign = await reserved(store, { instance: await live() });
-    t.equal(await store.releaseIfNeverSent(instance, [heldBy(foreign)]), 0);
-    const mine = await reserved(store, { instance });
-    t.equal(await store.releaseIfNeverSent(instance, [{ ...heldBy(mine), attempt: randomUUID() }]), 0);
-    t.same([await stateOf(foreign), await stateOf(mine)], ['in_progress', 'in_progress']);
+      t.same([await stateOf(foreign), await stateOf(mine)], ['in_progress', 'in_progress']);
+    },
+  );
+
+  t.test('never sent: of several instances at once, and one that is locked is said to be', async (t) => {
+    const all = await Promise.all(Array.from({ length: 4 }, () => reserved(store)));
+    const unblock = await harness.block(all[1] as Reservation);
+    const given = all.map((one) => ({ ...heldBy(one), instance: one.instance }));
+    const results = await store.releaseIfNeverSent(given).finally(unblock);
+    t.strictSame(results, ['released', 'locked', 'released', 'released']);
+    t.strictSame(await store.releaseIfNeverSent(given), ['not_held', 'released', 'not_held', 'not_held']);
   });
 
   t.test('at most as many as asked for, the oldest deadlines first', async (t) => {

@@ -4,6 +4,7 @@ import { statement } from './statement.ts';
 export const lookAtServer = `SELECT
   current_setting('synchronous_commit'),
   current_setting('fsync'),
+  current_setting('synchronous_standby_names'),
   pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
   (
     SELECT greatest(reltuples, pg_stat_get_live_tuples(oid))
@@ -15,6 +16,7 @@ export const lookAtServer = `SELECT
 export type Look = readonly [
   synchronousCommit: string,
   fsync: string,
+  synchronousStandbyNames: string,
   readOnly: boolean,
   records: number | null,
   backend: number,

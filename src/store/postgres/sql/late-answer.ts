@@ -1,10 +1,11 @@
-import { statement } from './statement.ts';
+import { statement, warningsShown } from './statement.ts';
 
 /** Evidence, never an answer: no request is answered from it. A second report of one attempt changes nothing. */
 export const keepLateAnswer = statement(
   'keep_late_answer',
   `INSERT INTO oncegate.late_answer (scope, key, attempt, request_id, outcome, status, headers, body)
-VALUES ($1, $2, $3::uuid, $4, $5, $6, $7, $8)
+SELECT $1::bytea, $2::text, $3::uuid, $4::text, $5::text, $6::smallint, $7::bytea, $8::bytea
+FROM ${warningsShown} AS shown
 ON CONFLICT (scope, key, attempt) DO NOTHING`,
 );
 
@@ -12,5 +13,6 @@ ON CONFLICT (scope, key, attempt) DO NOTHING`,
 export const reapLateAnswers = statement(
   'reap_late_answers',
   `DELETE FROM oncegate.late_answer
+USING ${warningsShown} AS shown
 WHERE received_at < statement_timestamp() - interval '30 days'`,
 );

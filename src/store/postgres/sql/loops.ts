@@ -1,4 +1,4 @@
-import { fromStates, lockTimeout, statement } from './statement.ts';
+import { fromStates, lockTimeout, statement, warningsShown } from './statement.ts';
 
 /** Milliseconds. A loop that meets a locked row leaves it for its next pass. */
 const loopLockMs = 100;
@@ -7,19 +7,14 @@ const loopLockMs = 100;
 export const findSweepable = statement(
   'find_sweepable',
   `SELECT record.scope, record.key, record.attempt, record.method, record.path, record.request_id,
-  CASE WHEN record.deadline <= clock_timestamp() THEN 'deadline_passed' ELSE 'lease_over' END AS reason,
+  record.instance, record.deadline <= clock_timestamp() AS is_overdue, live.id IS NULL AS is_lease_over,
   CASE WHEN record.dispatched IS FALSE THEN 'failed_retryable' ELSE 'unknown' END AS to_state
 FROM oncegate.record AS record
+LEFT JOIN oncegate.instance AS live
+  ON live.id = record.instance
+  AND live.lease_until > clock_timestamp()
 WHERE record.state = 'in_progress'
-  AND (
-    record.deadline <= clock_timestamp()
-    OR NOT EXISTS (
-      SELECT
-      FROM oncegate.instance AS instance
-      WHERE instance.id = record.instance
-        AND instance.lease_until > clock_timestamp()
-    )
-  )
+  AND (record.deadline <= clock_timestamp() OR live.id IS NULL)
 ORDER BY record.deadline
 LIMIT $1`,
 );
@@ -63,18 +58,10 @@ WHERE record.scope = item.scope
 RETURNING record.attempt`,
 );
 
-export const listInProgress = statement(
-  'list_in_progress',
-  `SELECT record.scope, record.key, record.attempt
-FROM oncegate.record AS record
-WHERE record.state = 'in_progress'
-  AND record.instance = $1::uuid
-LIMIT $2`,
-);
-
 /**
- * The instance is compared too, and the state is not that of a late answer: whatever the caller got wrong, a record that
- * became unknown stays so. A day of retention: a client that was told 503 has long retried by then.
+ * For its own attempt, which knows that it sent nothing: so from the states that a release of the attempt itself may leave, and not those
+ * of a sweeper. After an outage longer than the deadline another instance may have called the record unknown before we come. The
+ * instance is compared, too. A day of retention: a client that was told 503 has long retried by then.
  */
 export const releaseNeverSent = statement(
   'release_never_sent',
@@ -90,7 +77,7 @@ WHERE record.scope = item.scope
   AND record.key = item.key
   AND record.attempt = item.attempt::uuid
   AND record.instance = item.instance::uuid
-  AND record.state IN (${fromStates('failed_retryable', 'sweeper')})
+  AND record.state IN (${fromStates('failed_retryable', 'attempt')})
 RETURNING record.attempt`,
 );
 
@@ -122,5 +109,6 @@ RETURNING record.attempt`,
 export const reapInstances = statement(
   'reap_instances',
   `DELETE FROM oncegate.instance
+USING ${warningsShown} AS shown
 WHERE lease_until < clock_timestamp() - interval '1 day'`,
 );

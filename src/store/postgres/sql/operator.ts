@@ -65,7 +65,9 @@ export const operatorComplete = change({
 export const operatorRelease = change({
   action: 'release',
   to: 'failed_retryable',
-  set: `    retain_until = clock_timestamp() + $9::float8 * interval '1 millisecond'`,
+  // Without its status: after a 401 that released the key by itself any request may run under it (core/decide.ts), here only the same.
+  set: `    retain_until = clock_timestamp() + $9::float8 * interval '1 millisecond',
+    status = NULL`,
   from: waiting,
 });
 

@@ -1,12 +1,13 @@
-import { statement } from './statement.ts';
+import { showWarnings, statement } from './statement.ts';
 
 /** Larger bodies are read one by one: 256 answers of 1 MB in one result would not fit the driver. */
 const inlineBodyBytes = 65_536;
 
 /**
- * `acknowledged` is a write of nothing, of the same transaction as the read and so on the same server, also behind a pooler and in
+ * `acknowledged` is a write of one word, of the same transaction as the read and so on the same server, also behind a pooler and in
  * the midst of a failover. A completed record may be visible and not yet be on the synchronous standby, when the process that
- * wrote it was ended in its wait. Standbys get the log in order: once our commit is acknowledged it is there.
+ * wrote it was ended in its wait. Standbys get the log in order: once our commit is acknowledged it is there. (The message is
+ * what the setting returns.)
  */
 const columns = (
   body: string,
@@ -19,7 +20,7 @@ const columns = (
   record.status, record.close_framed, record.headers, ${body} AS body, octet_length(record.body) AS body_bytes,
   CASE
     WHEN record.state = 'completed' AND current_setting('synchronous_standby_names') <> ''
-      THEN pg_logical_emit_message(true, 'oncegate', '')
+      THEN pg_logical_emit_message(true, 'oncegate', ${showWarnings})
   END AS acknowledged`;
 
 export const read = statement(

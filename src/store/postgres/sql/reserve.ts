@@ -31,46 +31,54 @@ RETURNING attempt, epoch`,
 );
 
 /**
- * Compare-and-set on the previous attempt, epoch and state: a delayed duplicate finds them gone.
- * A completed record may be taken over only past its retention.
+ * takeOverIfUnchanged: compare-and-set on the previous attempt, epoch and state, so that a delayed duplicate finds them gone, and of
+ * two in one batch that take over the same record at most one does. A completed record may be taken over only past its retention.
+ * An item that gets no row back reads the record with `read`.
  */
 export const takeOver = statement(
   'take_over',
   `UPDATE oncegate.record AS record
 SET
-  attempt = $6::uuid,
+  attempt = item.attempt::uuid,
   epoch = nextval('oncegate.epoch'),
-  instance = $7::uuid,
+  instance = item.instance::uuid,
   state = 'in_progress',
-  had_credentials = $8,
-  fingerprint = $9,
-  raw_digest = $10,
-  fingerprint_rule = $11,
-  deadline = clock_timestamp() + $12::float8 * interval '1 millisecond',
+  had_credentials = item.had_credentials,
+  fingerprint = item.fingerprint,
+  raw_digest = item.raw_digest,
+  fingerprint_rule = item.fingerprint_rule,
+  deadline = clock_timestamp() + item.deadline_ms * interval '1 millisecond',
   reserved_at = clock_timestamp(),
   completed_at = NULL,
   retain_until = NULL,
   blocked_until = NULL,
   status = NULL,
   close_framed = false,
-  tenant = $13,
-  method = $14,
-  path = $15,
-  request_id = $16,
-  dispatched = CASE WHEN $17::boolean THEN false END,
+  tenant = item.tenant,
+  method = item.method,
+  path = item.path,
+  request_id = item.request_id,
+  dispatched = CASE WHEN item.marks THEN false END,
   last_error = NULL,
   headers = NULL,
   body = NULL
 FROM ${lockTimeout(reserveLockMs)} AS bounded
-WHERE record.scope = $1
-  AND record.key = $2
-  AND record.attempt = $3::uuid
-  AND record.epoch = $4::bigint
-  AND record.state = $5::oncegate.state
+CROSS JOIN unnest(
+  $1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[], $9::bytea[],
+  $10::bytea[], $11::text[], $12::float8[], $13::text[], $14::text[], $15::text[], $16::text[], $17::boolean[]
+) AS item(
+  scope, key, previous_attempt, previous_epoch, previous_state, attempt, instance, had_credentials, fingerprint,
+  raw_digest, fingerprint_rule, deadline_ms, tenant, method, path, request_id, marks
+)
+WHERE record.scope = item.scope
+  AND record.key = item.key
+  AND record.attempt = item.previous_attempt::uuid
+  AND record.epoch = item.previous_epoch::bigint
+  AND record.state = item.previous_state::oncegate.state
   AND record.state IN (${fromStates('in_progress', 'retry')})
   AND (record.state = 'failed_retryable' OR record.retain_until <= clock_timestamp())
   AND (record.blocked_until IS NULL OR record.blocked_until <= clock_timestamp())
-RETURNING record.epoch`,
+RETURNING record.attempt, record.epoch`,
 );
 
 /**

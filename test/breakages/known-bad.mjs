@@ -1,6 +1,6 @@
 /**
  * What a sidecar like this one usually gets wrong: each was seen in the wild, each looks reasonable, each breaks a promise.
- * In the form of test/breakages.mjs: `npm run breakages -- 'known bad'`.
+ * The form is that of test/breakages.mjs: `npm run breakages -- 'known bad'`.
  *
  * The simulation has SQL's guards in a model of its own. A variant that stands in SQL is put into that model as well, which
  * shows that the simulation's ledger sees what comes of it.
@@ -9,7 +9,7 @@ const simulation = 'test/simulation/schedules.test.ts';
 const model = 'test/simulation/sim-statements.ts';
 const modelOfPasses = 'test/simulation/sim-passes.ts';
 
-export const knownBad = [
+export const breakages = [
   // Taking the key.
   {
     rule: 'known bad: check, then insert',
@@ -47,9 +47,9 @@ export const knownBad = [
       {
         // Its columns still come by `read`; what counts is whether the one statement saw the row.
         file: 'src/store/postgres/reserver.ts',
-        find: "        lost.set(loser, results[index] ?? { kind: 'unavailable', cause: new Error('the record went away') });",
+        find: '        lost.set(loser, results[index] ?? wentAway(mayExist));',
         replace:
-          "        const result = results[index];\n        const isUnseen = result?.kind === 'exists' && !epochs.has(`seen ${result.record.attempt}`);\n        lost.set(loser, result && !isUnseen ? result : { kind: 'unavailable', cause: new Error('no row at all') });",
+          "        const result = results[index];\n        const isUnseen = result?.kind === 'exists' && !epochs.has(`seen ${result.record.attempt}`);\n        lost.set(loser, result && !isUnseen ? result : { kind: 'unavailable', cause: new Error('no row at all'), mayExist });",
       },
     ],
     test: 'test/store/postgres.test.ts',
@@ -80,9 +80,9 @@ export const knownBad = [
         more: [
           {
             file: model,
-            find: "if (state !== 'failed_retryable' && !isExpired) return [];",
+            find: "if (state !== 'failed_retryable' && !isExpired) return false;",
             replace:
-              "if (state !== 'failed_retryable' && !isExpired && server.nowMs - row.reservedMs < 1_000) return [];",
+              "if (state !== 'failed_retryable' && !isExpired && nowMs - row.reservedMs < 1_000) return false;",
           },
         ],
       },
@@ -92,8 +92,8 @@ export const knownBad = [
     // Not by the simulation: the state is still compared, so it takes over only what a later attempt has released.
     rule: 'known bad: a takeover does not ask from which attempt',
     file: 'src/store/postgres/sql/reserve.ts',
-    find: '  AND record.attempt = $3::uuid\n  AND record.epoch = $4::bigint\n',
-    replace: '  AND ($3::uuid IS NOT NULL AND $4::bigint IS NOT NULL)\n',
+    find: '  AND record.attempt = item.previous_attempt::uuid\n  AND record.epoch = item.previous_epoch::bigint\n',
+    replace: '',
     test: 'test/store/postgres.test.ts',
   },
   {
@@ -107,10 +107,10 @@ export const knownBad = [
   },
   {
     rule: 'known bad: a reservation whose answer was lost counts as soon as it is visible',
-    file: 'src/store/postgres/reserver.ts',
-    find: 'if (mine.length > 0) {',
+    file: 'src/store/postgres/front.ts',
+    find: 'if (mine.length > 0) await this.#confirm(mine, confirmed);',
     replace:
-      'for (const one of mine) epochs.set(one.attempt, found.get(idOf(one))?.record.epoch as string);\n    if (mine.length < 0) {',
+      "for (const one of mine) confirmed.set(one.attempt, { kind: 'reserved', epoch: found.get(idOf(one))?.record.epoch as string });",
     test: 'test/store/unconfirmed-reserve.test.ts',
     alsoBy: [{ test: simulation }],
   },
@@ -163,8 +163,15 @@ export const knownBad = [
   {
     rule: 'known bad: the lease is looked at when it is queued, not when it starts',
     file: 'src/proxy/forward.ts',
-    find: 'mayStart: () => !attempt.isOver && deps.lease.mayStart(attempt.instance),',
-    replace: 'mayStart: ((may) => () => may)(!attempt.isOver && deps.lease.mayStart(attempt.instance)),',
+    find: '        return !attempt.isOver && deps.lease.mayStart(attempt.instance);\n      },\n',
+    replace: '        return may;\n      },\n',
+    more: [
+      {
+        file: 'src/proxy/forward.ts',
+        find: '  const call = ',
+        replace: '  const may = !attempt.isOver && deps.lease.mayStart(attempt.instance);\n  const call = ',
+      },
+    ],
     test: 'test/e2e/suspended.test.ts',
     alsoBy: [{ test: simulation }],
   },

@@ -1,0 +1,45 @@
+import t from 'tap';
+import { ask, problemOf } from '../helpers/client.ts';
+import { query, testDatabase } from '../helpers/postgres.ts';
+import { RawUpstream } from '../helpers/raw-upstream.ts';
+import { recordOf } from '../helpers/records.ts';
+import { sidecar } from '../helpers/sidecar.ts';
+import { until } from '../helpers/until.ts';
+
+t.test(
+  'a reservation that came late is released by a clean stop: nobody else knows that it was never sent',
+  async (t) => {
+    const { url } = await testDatabase(t);
+    const upstream = await RawUpstream.listen({
+      requested: ({ socket }) => socket.write('HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok'),
+    });
+    t.teardown(() => upstream.close());
+    const start = () =>
+      sidecar(t, {
+        databaseUrl: url,
+        upstream: upstream.origin,
+        config: 'loops: { sweep: 60s }\nlease: 5s\n',
+      });
+    const one = await start();
+    // Longer than a reservation is waited for.
+    await query(
+      url,
+      'CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(5); RETURN NEW; END $$',
+    );
+    await query(
+      url,
+      'CREATE TRIGGER slow BEFORE INSERT ON oncegate.record FOR EACH ROW EXECUTE FUNCTION slow()',
+    );
+    t.equal(problemOf(await ask(`${one.dataUrl}/a`, { key: 'k' })).code, 'store_unavailable');
+    await until('its row has come', async () => (await recordOf(url, 'k'))?.['state'] === 'in_progress');
+    await query(url, 'DROP TRIGGER slow ON oncegate.record');
+    await one.drain(true);
+    t.match(await recordOf(url, 'k'), {
+      state: 'failed_retryable',
+      last_error: 'reserved but never forwarded',
+    });
+    const two = await start();
+    t.equal((await ask(`${two.dataUrl}/a`, { key: 'k' })).status, 201);
+    t.equal(upstream.lines.length, 1, 'it ran once');
+  },
+);
