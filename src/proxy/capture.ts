@@ -103,6 +103,13 @@ export class Capture implements AnswerSink {
     return false;
   }
 
+  /** The client is cut. What is stored it gets by asking again; of what is not it has the head. */
+  makeWay(): boolean {
+    if (!this.#heldUp.isCounting || this.#untaken === null) return false;
+    this.#untaken.drop();
+    return true;
+  }
+
   #goOn(): void {
     this.#heldUp.end();
     this.#call?.resume();

@@ -11,12 +11,17 @@ export interface PaceLimit {
  */
 const defaultLimit: PaceLimit = { windowMs: 10_000, leastBytes: 10_000 };
 
+/** Bytes. Whoever sends so many within a few seconds is not slow, even where others wait for its connection (upstream/turns.ts). */
+const stepBytes = 65_536;
+
 /** Sees a body that comes too slowly. Nothing is done for each piece of it but to count. */
 export class Pace {
   readonly #limit: PaceLimit;
   readonly #onSlow: () => void;
   #timer: NodeJS.Timeout | undefined;
   #bytes = 0;
+  #stepBytes = 0;
+  #stepAtMs = 0;
 
   constructor(onSlow: () => void, limit = defaultLimit) {
     this.#onSlow = onSlow;
@@ -25,7 +30,14 @@ export class Pace {
 
   /** We wait for the client, from now on. */
   start(): void {
-    this.#timer ??= setTimeout(judge, this.#limit.windowMs, this);
+    if (this.#timer !== undefined) return;
+    this.#timer = setTimeout(judge, this.#limit.windowMs, this);
+    this.#step();
+  }
+
+  /** Since when less than a step has come, by `performance.now()`; null: we do not wait for the client. */
+  get slowSinceMs(): number | null {
+    return this.#timer === undefined ? null : this.#stepAtMs;
   }
 
   /** We do not: time does not run. */
@@ -37,13 +49,23 @@ export class Pace {
 
   came(bytes: number): void {
     this.#bytes += bytes;
+    this.#stepBytes += bytes;
+    if (this.#stepBytes >= stepBytes) this.#step();
   }
 
   judge(): void {
-    const isSlow = this.#bytes < this.#limit.leastBytes;
-    this.stop();
-    if (isSlow) this.#onSlow();
-    else this.start();
+    if (this.#bytes < this.#limit.leastBytes) {
+      this.stop();
+      this.#onSlow();
+      return;
+    }
+    this.#bytes = 0;
+    this.#timer = setTimeout(judge, this.#limit.windowMs, this);
+  }
+
+  #step(): void {
+    this.#stepBytes = 0;
+    this.#stepAtMs = performance.now();
   }
 }
 

@@ -42,6 +42,11 @@ export class RequestBody extends Readable {
     this.#pace.start();
   }
 
+  /** Since when the client sends too little of it; null: nobody waits for the client. */
+  get slowSinceMs(): number | null {
+    return this.#pace.slowSinceMs;
+  }
+
   override _read(): void {
     this.#count();
     this.#source.resume();

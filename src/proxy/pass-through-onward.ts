@@ -37,6 +37,11 @@ export class Onward {
     return this.#pieces.leftBytes < aheadBytes && this.#share.tryTake(0);
   }
 
+  /** Since when the client took nothing, by `performance.now()`. */
+  get tookAtMs(): number | null {
+    return this.#untaken === null || this.#untaken.tookAtMs === 0 ? null : this.#untaken.tookAtMs;
+  }
+
   /** Nothing more comes. */
   end(): void {
     this.#isOver = true;

@@ -6,6 +6,7 @@ import type { UpstreamTarget } from '../core/policy.ts';
 import { isBodiless, isCloseFramed } from '../upstream/answer-head.ts';
 import { type HoldableSocket, hold, letGo, socketBeingRead } from '../upstream/hold.ts';
 import { endedInOrder } from '../upstream/orderly-end.ts';
+import type { Turn } from '../upstream/turns.ts';
 import { cutAnswer } from './cut-answer.ts';
 import type { PaceLimit } from './pace.ts';
 import { RequestBody } from './pass-through-body.ts';
@@ -41,13 +42,16 @@ export interface PassageFacts {
 }
 
 /** One request on its way through: undici's handler. It is sent at most once, and ends when its client leaves. */
-export class Passage implements Dispatcher.DispatchHandler {
+export class Passage implements Dispatcher.DispatchHandler, Turn {
+  place = -1;
+  queuedAtMs = 0;
   readonly #facts: PassageFacts;
   readonly #upgrades: Upgrades;
   readonly #req: IncomingMessage;
   #respond: Respond | null = null;
   #timer: NodeJS.Timeout | undefined;
   #requestBody: RequestBody | null = null;
+  #pools: PassThroughPools | null = null;
   #controller: Dispatcher.DispatchController | null = null;
   #socket: HoldableSocket | null = null;
   #status = 0;
@@ -58,6 +62,8 @@ export class Passage implements Dispatcher.DispatchHandler {
   /** Once the answer is on its way. */
   #res: ServerResponse | null = null;
   #onward: Onward | null = null;
+  /** The upstream waits until the client has taken what there is. */
+  #isHeld = false;
   #ended = false;
 
   constructor(facts: PassageFacts, upgrades: Upgrades) {
@@ -96,6 +102,8 @@ export class Passage implements Dispatcher.DispatchHandler {
       bodyTimeout: 0,
     };
     if (this.#upgrades.isAsked(req)) options.upgrade = 'websocket';
+    this.#pools = pools;
+    this.queuedAtMs = performance.now();
     pools.dispatch(target, options, this);
   }
 
@@ -129,6 +137,21 @@ export class Passage implements Dispatcher.DispatchHandler {
     this.#end();
     this.#respond = null;
     this.#controller?.abort(new Error('the client has left'));
+  }
+
+  get hasConnection(): boolean {
+    return this.#controller !== null;
+  }
+
+  get slowSinceMs(): number | null {
+    if (this.#isHeld) return this.#onward?.tookAtMs ?? null;
+    return this.#requestBody?.slowSinceMs ?? null;
+  }
+
+  makeWay(): boolean {
+    this.destroy();
+    this.#req.socket.destroy();
+    return true;
   }
 
   timeOut(): void {
@@ -223,6 +246,7 @@ export class Passage implements Dispatcher.DispatchHandler {
     this.#ended = true;
     clearTimeout(this.#timer);
     if (this.#socket !== null) letGo(this.#socket);
+    this.#pools?.ended(this.#facts.target, this);
     this.#requestBody?.destroy();
   }
 
@@ -233,11 +257,15 @@ export class Passage implements Dispatcher.DispatchHandler {
 
   #pass(onward: Onward, chunk: Buffer): void {
     // Not `controller.pause()`: see upstream/hold.ts.
-    if (!onward.write(chunk) && this.#socket !== null) hold(this.#socket);
+    if (onward.write(chunk) || this.#socket === null) return;
+    hold(this.#socket);
+    this.#isHeld = true;
   }
 
   #resume(): void {
-    if (this.#socket !== null && !this.#ended) letGo(this.#socket);
+    if (this.#socket === null || this.#ended) return;
+    letGo(this.#socket);
+    this.#isHeld = false;
   }
 
   #isHeadOnly(): boolean {

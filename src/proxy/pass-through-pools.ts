@@ -2,6 +2,7 @@ import { type Client, type Dispatcher, Pool } from 'undici';
 import type { UpstreamTarget } from '../core/policy.ts';
 import { certificateName, connectorFor } from '../upstream/connector.ts';
 import { SteadyClient } from '../upstream/steady-client.ts';
+import { type Turn, Turns } from '../upstream/turns.ts';
 
 /** Longer than a connection ever takes where it will succeed. */
 const maxConnectMs = 10_000;
@@ -13,7 +14,10 @@ interface Entry {
   readonly pool: Pool;
   /** Constant, or undici would take it from each request's Host and reconnect whenever that changes. */
   readonly servername: string | null;
+  readonly turns: Turns<Turn>;
 }
+
+export type PassThroughHandler = Dispatcher.DispatchHandler & Turn;
 
 export type PassThroughDispatch = Dispatcher.DispatchOptions & { servername?: string };
 
@@ -29,11 +33,22 @@ export class PassThroughPools {
     }
   }
 
-  dispatch(target: UpstreamTarget, options: PassThroughDispatch, handler: Dispatcher.DispatchHandler): void {
+  dispatch(target: UpstreamTarget, options: PassThroughDispatch, handler: PassThroughHandler): void {
+    const { pool, servername, turns } = this.#entryOf(target);
+    if (servername !== null) options.servername = servername;
+    turns.add(handler);
+    pool.dispatch(options, handler);
+  }
+
+  /** It needs no connection any more. */
+  ended(target: UpstreamTarget, handler: PassThroughHandler): void {
+    this.#entryOf(target).turns.remove(handler);
+  }
+
+  #entryOf(target: UpstreamTarget): Entry {
     const entry = this.#entries.get(target.origin);
     if (entry === undefined) throw new Error(`no pool for ${target.origin}`);
-    if (entry.servername !== null) options.servername = entry.servername;
-    entry.pool.dispatch(options, handler);
+    return entry;
   }
 
   async destroy(): Promise<void> {
@@ -45,15 +60,17 @@ export class PassThroughPools {
 function openPool(origin: string, sharing: readonly UpstreamTarget[]): Entry {
   const url = new URL(origin);
   const timeoutMs = Math.max(...sharing.map((target) => target.timeoutMs));
+  const connections = Math.max(...sharing.map((target) => target.connections));
   const pool = new Pool(url, {
     connect: connectorFor(url, Math.min(timeoutMs, maxConnectMs), {}),
     factory: (to, settings) => new SteadyClient(to, settings as Client.Options),
-    connections: Math.max(...sharing.map((target) => target.connections)),
+    connections,
     // With more than one undici sends a request again whose forerunner broke the connection.
     pipelining: 1,
     allowH2: false,
     maxResponseSize: -1,
     ...keepAlive,
   });
-  return { pool, servername: url.protocol === 'https:' ? (certificateName(url) ?? url.hostname) : null };
+  const servername = url.protocol === 'https:' ? (certificateName(url) ?? url.hostname) : null;
+  return { pool, servername, turns: new Turns(connections) };
 }

@@ -28,6 +28,10 @@ export class HeldUp {
     this.#onOver = onOver;
   }
 
+  get isCounting(): boolean {
+    return this.#sinceMs !== null;
+  }
+
   /** May be called while it counts already. */
   begin(): void {
     if (this.#sinceMs !== null) return;
@@ -43,7 +47,7 @@ export class HeldUp {
   }
 
   atMost(ms: number): void {
-    const isCounting = this.#sinceMs !== null;
+    const { isCounting } = this;
     this.end();
     this.#leftMs = Math.min(this.#leftMs, ms);
     if (isCounting) this.begin();

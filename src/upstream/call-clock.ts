@@ -15,6 +15,8 @@ export class CallClock {
   #isHeld = false;
   #sinceMs = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** By `performance.now()`. */
+  startedAtMs = 0;
 
   constructor(limitMs: number, onOver: () => void, maxHeldMs = usualMaxHeldMs) {
     this.#heldLeftMs = maxHeldMs;
@@ -24,6 +26,11 @@ export class CallClock {
 
   start(): void {
     this.#run(this.#leftMs);
+    this.startedAtMs = this.#sinceMs;
+  }
+
+  get heldSinceMs(): number | null {
+    return this.#isHeld ? this.#sinceMs : null;
   }
 
   hold(): void {

@@ -9,6 +9,7 @@ import type { AnswerSink, UpstreamCall, UpstreamRequest } from './client.ts';
 import { endingOfFailure, UpstreamFault } from './failure.ts';
 import { type HoldableSocket, hold, letGo, socketBeingRead } from './hold.ts';
 import { endedInOrder } from './orderly-end.ts';
+import type { Turn } from './turns.ts';
 
 /** Far above any real answer; below it 64 kB of empty fields would become 16,000 strings. */
 const maxHeaderFields = 1_000;
@@ -32,8 +33,7 @@ export type CallOptions = Dispatcher.DispatchOptions & { servername?: string };
  *   closes so only while nothing runs, or after it failed the request; request-start refuses a second start all the same.
  * - An error may come before request-start (refused, TLS, bad header).
  */
-export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
-  /** Where the owner keeps it. */
+export class Call implements Dispatcher.DispatchHandler, UpstreamCall, Turn {
   place = -1;
   readonly #owner: CallOwner;
   readonly #request: UpstreamRequest;
@@ -69,6 +69,22 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall {
     failpoint('queued');
     this.#dispatched = true;
     if (this.#ending !== null) queueMicrotask(() => this.#deliver());
+  }
+
+  get queuedAtMs(): number {
+    return this.#clock.startedAtMs;
+  }
+
+  get hasConnection(): boolean {
+    return this.#abort !== null;
+  }
+
+  get slowSinceMs(): number | null {
+    return this.#clock.heldSinceMs;
+  }
+
+  makeWay(): boolean {
+    return this.#sink.makeWay();
   }
 
   /** Instead of `dispatch`. */

@@ -5,6 +5,7 @@ import { Call, type CallOptions, type CallOwner } from './call.ts';
 import { certificateName, connectorFor, type TlsOptions } from './connector.ts';
 import { UpstreamFault } from './failure.ts';
 import { SteadyClient } from './steady-client.ts';
+import { Turns } from './turns.ts';
 
 export interface UpstreamRequest {
   readonly method: string;
@@ -24,6 +25,8 @@ export interface AnswerSink {
   onHead(head: { readonly status: number; readonly headers: string[] }): void;
   /** The chunk may be kept. false: read no more until `resume()`; up to 64 kB already in hand still come. */
   onData(chunk: Buffer): boolean;
+  /** Other requests wait for this connection. false: it is not the client of this answer that holds it up. */
+  makeWay(): boolean;
   /** Exactly once, always, and never before `dispatch` has returned. */
   onEnd(ending: Ending): void;
 }
@@ -55,8 +58,7 @@ export class UpstreamClient implements CallOwner {
   readonly #pool: Pool;
   readonly #servername: string | null;
   readonly #onSinkError: (error: Error) => void;
-  /** Not a Set: the tables that it outgrows keep ended calls alive into the old generation, at a third of the CPU. */
-  readonly #live: Call[] = [];
+  readonly #live: Turns<Call>;
   #closing: Promise<void> | null = null;
   #onIdle: (() => void) | null = null;
 
@@ -65,6 +67,7 @@ export class UpstreamClient implements CallOwner {
     // Constant, or undici would derive it from each request's Host and reconnect whenever that changes.
     this.#servername = origin.protocol === 'https:' ? (certificateName(origin) ?? origin.hostname) : null;
     this.#onSinkError = options.onSinkError ?? ((error) => process.emitWarning(error));
+    this.#live = new Turns(target.connections);
     this.#pool = new Pool(origin, {
       connect: connectorFor(origin, Math.min(target.timeoutMs, maxConnectMs), options),
       factory: (url, settings) => new SteadyClient(url, settings as Client.Options),
@@ -89,7 +92,7 @@ export class UpstreamClient implements CallOwner {
     };
     if (this.#servername !== null) options.servername = this.#servername;
     const call = new Call(this, request, sink, options);
-    call.place = this.#live.push(call) - 1;
+    this.#live.add(call);
     if (this.#closing !== null)
       call.refuse(new UpstreamFault('client_closed', 'the upstream client is closed'));
     else call.dispatch(this.#pool);
@@ -99,7 +102,7 @@ export class UpstreamClient implements CallOwner {
   /** Takes no more calls and waits for those under way; each has its timer, so this ends. */
   close(): Promise<void> {
     this.#closing ??= new Promise((resolve) => {
-      if (this.#live.length === 0) resolve();
+      if (this.#live.size === 0) resolve();
       else this.#onIdle = resolve;
     });
     return this.#closing.then(() => this.#pool.destroy());
@@ -109,16 +112,13 @@ export class UpstreamClient implements CallOwner {
   async destroy(): Promise<void> {
     this.#closing ??= Promise.resolve();
     const reason = new UpstreamFault('client_closed', 'the upstream client was destroyed');
-    // Backwards: each abort takes its call out of the list and puts the last one in its place.
-    for (let i = this.#live.length - 1; i >= 0; i--) this.#live[i]?.abort(reason);
+    this.#live.forEach((call) => call.abort(reason));
     await this.#pool.destroy();
   }
 
   ended(call: Call): void {
-    const last = this.#live.pop() as Call;
-    if (last !== call) this.#live[call.place] = last;
-    last.place = call.place;
-    if (this.#live.length === 0) this.#onIdle?.();
+    this.#live.remove(call);
+    if (this.#live.size === 0) this.#onIdle?.();
   }
 
   sinkFailed(error: Error): void {

@@ -1,6 +1,34 @@
 /** Breakages of rules in this area; the form is that of test/breakages.mjs. */
 export const breakages = [
   {
+    rule: 'slow uploads make way for those that wait for a connection',
+    file: 'src/proxy/pass-through-body.ts',
+    find: 'return this.#pace.slowSinceMs;',
+    replace: 'return null;',
+    test: 'test/proxy/slow-clients.test.ts',
+  },
+  {
+    rule: 'clients that do not read make way for those that wait for a connection',
+    file: 'src/proxy/pass-through-passage.ts',
+    find: 'if (this.#isHeld) return this.#onward?.tookAtMs ?? null;',
+    replace: 'if (this.#isHeld) return null;',
+    test: 'test/proxy/slow-clients.test.ts',
+  },
+  {
+    rule: 'guarded clients that do not read make way for those that wait for a connection',
+    file: 'src/proxy/capture.ts',
+    find: '    this.#untaken.drop();\n    return true;\n',
+    replace: '    return false;\n',
+    test: 'test/e2e/large-answers.test.ts',
+  },
+  {
+    rule: 'no more clients make way than requests wait',
+    file: 'src/upstream/turns.ts',
+    find: 'if (waiting === 0) break;',
+    replace: '',
+    test: 'test/upstream/turns.test.ts',
+  },
+  {
     rule: 'kept connections do not hold up a drain',
     file: 'src/proxy/server.ts',
     find: '    connections.endAfterAnswers();\n',

@@ -8,6 +8,7 @@ import { type RawConnection, RawUpstream } from '../helpers/raw-upstream.ts';
 import { recordOf } from '../helpers/records.ts';
 import { sidecar } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 
 /** An answer over `maxStoredBody` that does not end its key: what its head says counts only once its last byte is there. */
 
@@ -153,4 +154,22 @@ t.test('a drain that ends first cuts it, and the key is unknown', async (t) => {
   await running.drain(true);
   await closed;
   t.match(await record(), { state: 'unknown', status: 500 });
+});
+
+t.test('a client that does not read makes way for other keys, and its own is settled', async (t) => {
+  const upstream = await testUpstream(t, ({ key }, res) => {
+    res.writeHead(201).end(key === 'large' ? Buffer.alloc(30_000_000, 'x') : 'ok');
+  });
+  const config = 'upstream: { connections: 1 }';
+  const { dataUrl, databaseUrl } = await sidecar(t, { upstream: upstream.url, config });
+  const headers = { 'Idempotency-Key': 'large' };
+  const req = get(`${dataUrl}/a`, { agent: false, method: 'POST', headers });
+  t.teardown(() => req.destroy());
+  const [res] = (await once(req, 'response')) as [IncomingMessage];
+  const cut = once(res, 'error');
+  t.match(await ask(`${dataUrl}/a`, { key: 'other', body: '{}' }), { status: 201 });
+  res.resume();
+  await cut;
+  t.match(await recordOf(databaseUrl, 'large'), { state: 'completed', status: 201 });
+  t.equal(upstream.countOf('large'), 1);
 });

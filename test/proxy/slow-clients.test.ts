@@ -31,6 +31,19 @@ async function readingNothing(t: Test, port: number, path: string): Promise<Sock
   return socket;
 }
 
+/** Whether so many bytes come before the connection closes. */
+function readsAtLeast(socket: Socket, bytes: number): Promise<boolean> {
+  let left = bytes;
+  return new Promise((resolve) => {
+    socket.on('data', (chunk) => {
+      left -= chunk.length;
+      if (left <= 0) resolve(true);
+    });
+    socket.once('close', () => resolve(false));
+    socket.resume();
+  });
+}
+
 t.test('uploads that trickle in hold no connection to the upstream', async (t) => {
   const upstream = await testUpstream(t);
   const { port, url, budget } = await passThrough(
@@ -69,6 +82,32 @@ t.test('an upload that comes too slowly is refused, or cut once it was begun', a
     upstream.executions.map((one) => one.url),
     ['/quick'],
   );
+});
+
+t.test('uploads that were sent and then trickle make way for those that wait', async (t) => {
+  const upstream = await testUpstream(t);
+  const { port, url } = await passThrough(t, [target(upstream.url, { connections })], undefined, undefined, {
+    pace: never,
+  });
+  const sockets = await Promise.all([uploading(t, port, 100_000), uploading(t, port, 100_000)]);
+  const cut = sockets.map((socket) => once(socket, 'close'));
+  // One for each: a single one would need only the slower of them to go.
+  const quick = await Promise.all([1, 2].map(() => ask(`${url}/quick`, { method: 'GET' })));
+  for (const { status } of quick) t.equal(status, 201);
+  await Promise.race(cut);
+});
+
+t.test('clients that do not read make way for those that wait, and only for them', async (t) => {
+  const large = Buffer.alloc(30_000_000, 'x');
+  const upstream = await testUpstream(t, ({ url }, res) => void res.end(url === '/large' ? large : 'ok'));
+  const { port, url } = await passThrough(t, [target(upstream.url, { connections })], undefined, undefined, {
+    stallMs: 1_000_000,
+  });
+  const sockets = await Promise.all([1, 2].map(() => readingNothing(t, port, '/large')));
+  await upstream.received(2);
+  t.equal((await ask(`${url}/quick`, { method: 'GET' })).status, 200);
+  const wholes = await Promise.all(sockets.map((socket) => readsAtLeast(socket, large.length)));
+  t.not(wholes[0], wholes[1], 'one was cut, the other has all of its answer');
 });
 
 t.test('an upload that finds no room is not begun', async (t) => {

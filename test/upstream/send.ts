@@ -31,6 +31,10 @@ export class Recorder implements AnswerSink {
     return this.afterData();
   }
 
+  makeWay(): boolean {
+    return false;
+  }
+
   onEnd(ending: Ending): void {
     this.endings.push(ending);
     this.#resolve(ending);
