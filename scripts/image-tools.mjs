@@ -1,7 +1,8 @@
 /** Debian's own tools to build and run an image without a daemon: buildah, runc, debootstrap. */
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { attempt, CheckFailed, cacheDir, check, run } from './steps.mjs';
+import { canInstall, installPackages, missingTools } from './debian.mjs';
+import { attempt, cacheDir, check, run } from './steps.mjs';
 
 const tools = ['buildah', 'runc', 'debootstrap'];
 const store = join(cacheDir, 'images');
@@ -10,16 +11,12 @@ const maxStoreGb = 8;
 
 export function installTools() {
   check(process.getuid() === 0, 'The image check mounts file systems and starts containers: run it as root.');
-  const missing = tools.filter((tool) => attempt(tool, ['--version']).status === 127);
-  if (missing.length === 0) return;
-  if (attempt('apt-get', ['--version']).status !== 0) {
-    throw new CheckFailed(
-      `The image check needs ${missing.join(', ')}, and there is no apt-get to install them.`,
-    );
-  }
-  const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
-  run('apt-get', ['update', '-qq'], options);
-  run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...missing], options);
+  const missing = missingTools(tools);
+  check(
+    missing.length === 0 || canInstall(),
+    `The image check needs ${missing.join(', ')}, and there is no apt-get to install them.`,
+  );
+  installPackages(missing);
 }
 
 let driver;

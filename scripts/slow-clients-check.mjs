@@ -3,12 +3,13 @@
  * and reads answers in drops (-X), over more connections than there are to the upstream, while a prober asks four times a second.
  *   node scripts/slow-clients-check.mjs
  */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { canInstall, installPackages, missingTools } from './debian.mjs';
 import { root } from './steps.mjs';
 
 /** The attack; more connections than `upstream.connections`. */
@@ -21,10 +22,12 @@ const mostMs = 2_000;
 const probeEveryMs = 250;
 const answerBytes = 900_000;
 
-if (spawnSync('slowhttptest', ['-h']).error !== undefined) {
-  console.log('left out: slowhttptest is not installed (apt-get install slowhttptest)');
+const missing = missingTools(['slowhttptest']);
+if (missing.length > 0 && !canInstall()) {
+  console.log('left out: slowhttptest is not installed (as root: apt-get install slowhttptest)');
   process.exit(0);
 }
+installPackages(missing);
 
 const large = Buffer.alloc(answerBytes, 'x');
 const upstream = createServer((req, res) => {
