@@ -1,5 +1,6 @@
 import { type Ignored, ignoredBy } from './json-pointer.ts';
 import { spell } from './json-token.ts';
+import { differByCase } from './letter-case.ts';
 import { part } from './parts.ts';
 
 /** More than any server reads from a form; bounds the sorting. */
@@ -52,23 +53,11 @@ function isIgnored(name: string, ignored: Ignored): boolean {
  * and dots as a path.
  */
 const plainName = /^[!-\-/-Z\\^-~\x80-\xff]*$/;
-const hasCase = /[A-Z\x80-\xff]/;
 
 /** Whether an upstream may read two of the names as one: then it matters which comes first. */
 function mayMeet(fields: readonly Field[]): boolean {
-  let anyCase = false;
-  for (const { name } of fields) {
-    if (!plainName.test(name)) return true;
-    anyCase ||= hasCase.test(name);
-  }
-  if (!anyCase) return false;
-  const names = new Set(fields.map((field) => field.name));
-  return new Set([...names].map(withoutCase)).size < names.size;
-}
-
-/** ASP.NET compares names without case. Upper case first: `ſ` and `s` have the same one. */
-function withoutCase(name: string): string {
-  return Buffer.from(name, 'latin1').toString('utf8').toUpperCase().toLowerCase();
+  for (const { name } of fields) if (!plainName.test(name)) return true;
+  return differByCase([...new Set(fields.map((field) => field.name))]);
 }
 
 /** Decodes to bytes, whatever the charset. Empty fields are none, as to every server. */

@@ -1,5 +1,6 @@
 import { type Ignored, ignoredBy } from './json-pointer.ts';
 import { type Cursor, readPlain, readString, skipSpace } from './json-token.ts';
+import { differByCase } from './letter-case.ts';
 
 /**
  * One spelling for all JSON documents that say the same: members sorted, white space dropped, strings decoded.
@@ -44,7 +45,7 @@ interface Reading extends Cursor {
 
 /**
  * The canonical text, one character for each byte of UTF-8. null where there is none: broken JSON, invalid UTF-8, a
- * byte order mark, a duplicate member, depth over 64. `ignore` holds JSON pointers (RFC 6901).
+ * byte order mark, a duplicate member, two that differ by letter case alone, depth over 64. `ignore` holds JSON pointers (RFC 6901).
  */
 export function canonicalJson(body: Buffer, ignore: readonly string[]): string | null {
   const text = byteText(body);
@@ -137,7 +138,7 @@ function closeFrame(r: Reading, frame: Frame): string | null {
   const { names, values, items: end } = r;
   r.items = base;
   if (frame.close !== closeObject) return `[${joinElements(values, base, end)}]`;
-  if (!sortMembers(r, base, end)) return null;
+  if (!sortMembers(r, base, end) || differByCase(names.slice(base, end))) return null;
   let members = '';
   for (let i = base; i < end; i++) {
     const value = values[i] as string;

@@ -39,7 +39,6 @@ export function fingerprintOf(input: FingerprintInput, rule: FingerprintRule): F
   const bodyHash = hash('sha256', input.body, 'hex');
   const raw = sha256(`raw ${start}${parts(headers.types)}${parts(headers.encodings)}${bodyHash}`);
   const listed = headerDigestOf(input.rawHeaders, rule.headers);
-  if (rule.body === 'raw') return { rule: ruleId(rule), digest: raw, raw, headers: listed };
   return new LateFingerprint(rule, { raw, headers: listed }, { start, headers, body: input.body, bodyHash });
 }
 
@@ -58,6 +57,7 @@ class LateFingerprint implements Fingerprint {
   readonly rule: string;
   readonly raw: Buffer;
   readonly headers: HeaderDigest | null;
+  readonly #body: FingerprintRule['body'];
   readonly #ignore: readonly string[];
   #contents: Contents | null;
   #digest: Buffer | null = null;
@@ -70,6 +70,7 @@ class LateFingerprint implements Fingerprint {
     this.rule = ruleId(rule);
     this.raw = raw;
     this.headers = headers;
+    this.#body = rule.body;
     this.#ignore = rule.ignore;
     this.#contents = contents;
   }
@@ -77,7 +78,8 @@ class LateFingerprint implements Fingerprint {
   get digest(): Buffer {
     if (this.#digest === null) {
       const contents = this.#contents as Contents;
-      this.#digest = sha256(`${version} ${contents.start}${describeContent(contents, this.#ignore)}`);
+      const ignore = this.#body === 'raw' ? null : this.#ignore;
+      this.#digest = sha256(`${version} ${contents.start}${describeContent(contents, ignore)}`);
       this.#contents = null;
     }
     return this.#digest;
@@ -136,13 +138,16 @@ function pickHeaders(rawHeaders: readonly string[]): Picked {
   return { conditions: sorted, overrides: override, types, encodings };
 }
 
-/** Media type, content-encoding and body: in canonical form where the body has one, otherwise its raw bytes. */
-function describeContent({ headers, body, bodyHash }: Contents, ignore: readonly string[]): string {
+/**
+ * Media type, content-encoding and body: in canonical form where the body has one, otherwise its raw bytes. `ignore` null: always
+ * its raw bytes.
+ */
+function describeContent({ headers, body, bodyHash }: Contents, ignore: readonly string[] | null): string {
   const encodings = codingsOf(headers.encodings);
   const type = headers.types.length === 1 ? parseMediaType(headers.types[0] as string) : null;
   if (type === null) return `raw ${parts(encodings)}${parts(headers.types)}${bodyHash}`;
   const start = `${parts(encodings)}${part(type.essence)}${parts(type.parameters)}`;
-  if (encodings.length === 0) {
+  if (encodings.length === 0 && ignore !== null) {
     const canonical = canonicalBody(type, body, ignore);
     if (canonical !== null) return `${canonical.form} ${start}${canonical.text}`;
   }

@@ -2,7 +2,7 @@ import t from 'tap';
 import { hasCredentials } from '../../src/core/credentials.ts';
 
 t.test('what counts as credentials', (t) => {
-  for (const name of ['Authorization', 'COOKIE', 'x-api-key', 'X-Api-Key']) {
+  for (const name of ['Authorization', 'COOKIE', 'x-api-key', 'X-Api-Key', 'X_Api_Key', 'x.api-KEY']) {
     t.equal(hasCredentials([name, 'x']), true, name);
     t.equal(hasCredentials(['Host', 'a', name, 'x']), true, `${name} behind others`);
     t.equal(hasCredentials([name, '']), false, `${name}, empty`);

@@ -74,6 +74,17 @@ t.test('other names that we set, trust or remove do not reach the upstream in a 
   t.notOk(got?.rawHeaders.includes('forged'), 'nor what would differ from the fingerprint');
 });
 
+t.test('credentials under another name are credentials: nobody else gets the answer', async (t) => {
+  const upstream = await testUpstream(t);
+  const { dataUrl } = await sidecar(t, { upstream: upstream.url });
+  for (const name of [...variants('X-Api-Key'), 'Authorization', 'COOKIE']) {
+    const first = await ask(`${dataUrl}/a`, { key: `k-${name}`, headers: { [name]: 'alice' }, body: '{}' });
+    t.equal(first.status, 201, name);
+    const other = await ask(`${dataUrl}/a`, { key: `k-${name}`, body: '{}' });
+    t.match(other.body.toString(), '"code":"caller_differs"', name);
+  }
+});
+
 t.test('request trailers count for nothing and are not forwarded', async (t) => {
   const trailers: string[] = [];
   const server = createServer((req, res) => {
