@@ -11,6 +11,12 @@ import { differByCase } from './letter-case.ts';
 /** Deeper documents are compared by their raw bytes. Bounds our frames for a body of nothing but brackets. */
 const maxDepth = 64;
 
+/**
+ * Of the whole document. More is compared by its raw bytes: 1 MB of tiny values would take a quarter of a second, for which everybody
+ * else would wait.
+ */
+const maxValues = 10_000;
+
 /** Stands for an ignored element: dropping it would make [1,2] and [2] equal. It is not JSON, so no value equals it. */
 const ignoredElement = '~';
 /** Marks an ignored member until its object closes, for its name still counts as a duplicate. No value is empty. */
@@ -45,7 +51,7 @@ interface Reading extends Cursor {
 
 /**
  * The canonical text, one character for each byte of UTF-8. null where there is none: broken JSON, invalid UTF-8, a
- * byte order mark, a duplicate member, two that differ by letter case alone, depth over 64. `ignore` holds JSON pointers (RFC 6901).
+ * byte order mark, a duplicate member, two that differ by letter case alone, depth over 64, over 10,000 values. `ignore` holds JSON pointers (RFC 6901).
  */
 export function canonicalJson(body: Buffer, ignore: readonly string[]): string | null {
   const text = byteText(body);
@@ -54,7 +60,7 @@ export function canonicalJson(body: Buffer, ignore: readonly string[]): string |
   const root = ignore.length === 0 ? undefined : ignoredBy(ignore);
   const frames: Frame[] = [];
   let frame: Frame | undefined;
-  for (;;) {
+  for (let values = 0; values < maxValues; values++) {
     const code = body[r.at];
     let value: string | null;
     if (code === openObject || code === openArray) {
@@ -93,6 +99,7 @@ export function canonicalJson(body: Buffer, ignore: readonly string[]): string |
       frame = frames[frames.length - 1];
     }
   }
+  return null;
 }
 
 function byteText(body: Buffer): string | null {

@@ -1,5 +1,5 @@
 const hasCase = /[A-Z\x80-\xff]/;
-const isAscii = /^[\x00-\x7f]*$/;
+const beyondAscii = /[\x80-\xff]/;
 
 /**
  * Whether any two of the names, none of which comes twice, differ by letter case alone. ASP.NET and Go read such names as one, and
@@ -12,6 +12,6 @@ export function differByCase(names: readonly string[]): boolean {
 
 /** Upper case first: `ſ` and `s` have the same one. */
 function withoutCase(name: string): string {
-  if (isAscii.test(name)) return name.toLowerCase();
+  if (!beyondAscii.test(name)) return name.toLowerCase();
   return Buffer.from(name, 'latin1').toString('utf8').toUpperCase().toLowerCase();
 }

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { Dispatcher } from 'undici';
 import type { UpstreamTarget } from '../core/policy.ts';
+import { asError } from '../errors.ts';
 import { isBodiless, isCloseFramed } from '../upstream/answer-head.ts';
 import { type HoldableSocket, hold, letGo, socketBeingRead } from '../upstream/hold.ts';
 import { endedInOrder } from '../upstream/orderly-end.ts';
@@ -77,34 +78,47 @@ export class Passage implements Dispatcher.DispatchHandler, Turn {
     const req = this.#req;
     this.#respond = respond;
     reply.raw.once('close', () => this.destroy());
-    if (!hasBody(req)) return this.#dispatch(pools);
+    if (!hasBody(req)) return this.#wait(pools);
     const listener = {
-      ready: () => this.#dispatch(pools),
+      ready: () => this.#wait(pools),
       refuse: (code: 'overloaded' | 'body_incomplete') => this.#refuse(new PassThroughFault(code)),
     };
     this.#requestBody = new RequestBody(req, this.#facts.share, listener, this.#facts.pace);
   }
 
-  #dispatch(pools: PassThroughPools): void {
+  #wait(pools: PassThroughPools): void {
     if (this.#ended) return;
     const { target } = this.#facts;
-    const req = this.#req;
-    const timeoutMs = Math.min(target.timeoutMs, maxTimerMs);
     // Until it is on the wire; then undici's own takes over, which an upload that makes progress puts off.
-    this.#timer = setTimeout(expire, timeoutMs, this);
+    this.#timer = setTimeout(expire, timeoutOf(target), this);
+    this.#pools = pools;
+    if (pools.add(target, this)) return;
+    this.#end();
+    this.#refuse(new PassThroughFault('overloaded'));
+  }
+
+  start(): void {
+    try {
+      this.#dispatch();
+    } catch (thrown) {
+      this.#fail(asError(thrown));
+    }
+  }
+
+  #dispatch(): void {
+    const { target } = this.#facts;
+    const req = this.#req;
     const options: PassThroughDispatch = {
       method: req.method ?? 'GET',
       path: req.url ?? '/',
       headers: headersForUpstream(req, target, this.#facts),
       body: this.#requestBody,
-      headersTimeout: timeoutMs,
+      headersTimeout: timeoutOf(target),
       // Event streams may be silent for as long as they like.
       bodyTimeout: 0,
     };
     if (this.#upgrades.isAsked(req)) options.upgrade = 'websocket';
-    this.#pools = pools;
-    this.queuedAtMs = performance.now();
-    pools.dispatch(target, options, this);
+    this.#pools?.dispatch(target, options, this);
   }
 
   /** Sends the answer, or what there is of it so far. */
@@ -137,10 +151,6 @@ export class Passage implements Dispatcher.DispatchHandler, Turn {
     this.#end();
     this.#respond = null;
     this.#controller?.abort(new Error('the client has left'));
-  }
-
-  get hasConnection(): boolean {
-    return this.#controller !== null;
   }
 
   get slowSinceMs(): number | null {
@@ -246,7 +256,7 @@ export class Passage implements Dispatcher.DispatchHandler, Turn {
     this.#ended = true;
     clearTimeout(this.#timer);
     if (this.#socket !== null) letGo(this.#socket);
-    this.#pools?.ended(this.#facts.target, this);
+    this.#pools?.remove(this.#facts.target, this);
     this.#requestBody?.destroy();
   }
 
@@ -275,6 +285,10 @@ export class Passage implements Dispatcher.DispatchHandler, Turn {
 
 function expire(passage: Passage): void {
   passage.timeOut();
+}
+
+function timeoutOf({ timeoutMs }: UpstreamTarget): number {
+  return Math.min(timeoutMs, maxTimerMs);
 }
 
 function hasBody(req: IncomingMessage): boolean {

@@ -17,8 +17,6 @@ interface Entry {
   readonly turns: Turns<Turn>;
 }
 
-export type PassThroughHandler = Dispatcher.DispatchHandler & Turn;
-
 export type PassThroughDispatch = Dispatcher.DispatchOptions & { servername?: string };
 
 /** One pool an origin, apart from those of guarded requests: neither can starve the other. */
@@ -33,16 +31,20 @@ export class PassThroughPools {
     }
   }
 
-  dispatch(target: UpstreamTarget, options: PassThroughDispatch, handler: PassThroughHandler): void {
-    const { pool, servername, turns } = this.#entryOf(target);
-    if (servername !== null) options.servername = servername;
-    turns.add(handler);
-    pool.dispatch(options, handler);
+  /** It starts at once, or when a connection is free. false: too many wait. */
+  add(target: UpstreamTarget, turn: Turn): boolean {
+    return this.#entryOf(target).turns.add(turn);
   }
 
   /** It needs no connection any more. */
-  ended(target: UpstreamTarget, handler: PassThroughHandler): void {
-    this.#entryOf(target).turns.remove(handler);
+  remove(target: UpstreamTarget, turn: Turn): void {
+    this.#entryOf(target).turns.remove(turn);
+  }
+
+  dispatch(target: UpstreamTarget, options: PassThroughDispatch, handler: Dispatcher.DispatchHandler): void {
+    const { pool, servername } = this.#entryOf(target);
+    if (servername !== null) options.servername = servername;
+    pool.dispatch(options, handler);
   }
 
   #entryOf(target: UpstreamTarget): Entry {

@@ -19,7 +19,8 @@ type Fault = Extract<
 const details: Record<Fault, string> = {
   request_invalid: 'The request target is not a path: send one that starts with a slash.',
   not_supported: 'TRACE is not carried.',
-  overloaded: 'No memory is left for the body. Nothing was forwarded; send the request again.',
+  overloaded:
+    'There is no room for this request at the moment. Nothing was forwarded; send the request again.',
   body_incomplete: 'The body came too slowly. Nothing was forwarded; send the request again.',
   upstream_unreachable: 'The upstream could not be reached. The request was not sent and may be sent again.',
   upstream_timeout: 'The request was sent, and no answer began in time. Whether it ran is not known.',

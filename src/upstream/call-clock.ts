@@ -15,8 +15,6 @@ export class CallClock {
   #isHeld = false;
   #sinceMs = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** By `performance.now()`. */
-  startedAtMs = 0;
 
   constructor(limitMs: number, onOver: () => void, maxHeldMs = usualMaxHeldMs) {
     this.#heldLeftMs = maxHeldMs;
@@ -26,7 +24,6 @@ export class CallClock {
 
   start(): void {
     this.#run(this.#leftMs);
-    this.startedAtMs = this.#sinceMs;
   }
 
   get heldSinceMs(): number | null {

@@ -15,6 +15,8 @@ import type { Turn } from './turns.ts';
 const maxHeaderFields = 1_000;
 
 export interface CallOwner {
+  /** A connection is free for it. */
+  send(call: Call, options: CallOptions): void;
   ended(call: Call): void;
   sinkFailed(error: Error): void;
 }
@@ -28,13 +30,15 @@ export type CallOptions = Dispatcher.DispatchOptions & { servername?: string };
  * - writeH1 calls request-start before its first write, and writes nothing once the request counts as aborted. An error
  *   thrown in request-start does that and keeps the connection; `abort()` would destroy a healthy one for each request
  *   that timed out in the queue.
- * - The queue has no removal: a call that ended while queued still reaches request-start later, and is refused there.
+ * - Its queue has no removal: a call that ends while a connection is being opened for it still reaches request-start later, and is
+ *   refused there. Those that wait for a connection to be free wait in turns.ts.
  * - A running request is put back and written a second time when its socket closes with UND_ERR_INFO. undici itself
  *   closes so only while nothing runs, or after it failed the request; request-start refuses a second start all the same.
  * - An error may come before request-start (refused, TLS, bad header).
  */
 export class Call implements Dispatcher.DispatchHandler, UpstreamCall, Turn {
   place = -1;
+  queuedAtMs = 0;
   readonly #owner: CallOwner;
   readonly #request: UpstreamRequest;
   readonly #sink: AnswerSink;
@@ -58,25 +62,21 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall, Turn {
     );
   }
 
-  /** The sink hears nothing before this returns. */
-  dispatch(pool: Dispatcher): void {
+  /** `wait` starts it at once or later. The sink hears nothing before this returns. */
+  dispatch(wait: (call: Call) => boolean): void {
     this.#clock.start();
-    try {
-      pool.dispatch(this.#options, this);
-    } catch (thrown) {
-      this.#fail(asError(thrown));
-    }
+    if (!wait(this)) this.#fail(new UpstreamFault('no_room', 'too many requests wait for a connection'));
     failpoint('queued');
     this.#dispatched = true;
     if (this.#ending !== null) queueMicrotask(() => this.#deliver());
   }
 
-  get queuedAtMs(): number {
-    return this.#clock.startedAtMs;
-  }
-
-  get hasConnection(): boolean {
-    return this.#abort !== null;
+  start(): void {
+    try {
+      this.#owner.send(this, this.#options);
+    } catch (thrown) {
+      this.#fail(asError(thrown));
+    }
   }
 
   get slowSinceMs(): number | null {

@@ -58,7 +58,7 @@ export class UpstreamClient implements CallOwner {
   readonly #pool: Pool;
   readonly #servername: string | null;
   readonly #onSinkError: (error: Error) => void;
-  readonly #live: Turns<Call>;
+  readonly #turns: Turns<Call>;
   #closing: Promise<void> | null = null;
   #onIdle: (() => void) | null = null;
 
@@ -67,7 +67,7 @@ export class UpstreamClient implements CallOwner {
     // Constant, or undici would derive it from each request's Host and reconnect whenever that changes.
     this.#servername = origin.protocol === 'https:' ? (certificateName(origin) ?? origin.hostname) : null;
     this.#onSinkError = options.onSinkError ?? ((error) => process.emitWarning(error));
-    this.#live = new Turns(target.connections);
+    this.#turns = new Turns(target.connections);
     this.#pool = new Pool(origin, {
       connect: connectorFor(origin, Math.min(target.timeoutMs, maxConnectMs), options),
       factory: (url, settings) => new SteadyClient(url, settings as Client.Options),
@@ -92,17 +92,22 @@ export class UpstreamClient implements CallOwner {
     };
     if (this.#servername !== null) options.servername = this.#servername;
     const call = new Call(this, request, sink, options);
-    this.#live.add(call);
     if (this.#closing !== null)
       call.refuse(new UpstreamFault('client_closed', 'the upstream client is closed'));
-    else call.dispatch(this.#pool);
+    else call.dispatch(this.#wait);
     return call;
+  }
+
+  readonly #wait = (call: Call): boolean => this.#turns.add(call);
+
+  send(call: Call, options: CallOptions): void {
+    this.#pool.dispatch(options, call);
   }
 
   /** Takes no more calls and waits for those under way; each has its timer, so this ends. */
   close(): Promise<void> {
     this.#closing ??= new Promise((resolve) => {
-      if (this.#live.size === 0) resolve();
+      if (this.#turns.size === 0) resolve();
       else this.#onIdle = resolve;
     });
     return this.#closing.then(() => this.#pool.destroy());
@@ -112,13 +117,13 @@ export class UpstreamClient implements CallOwner {
   async destroy(): Promise<void> {
     this.#closing ??= Promise.resolve();
     const reason = new UpstreamFault('client_closed', 'the upstream client was destroyed');
-    this.#live.forEach((call) => call.abort(reason));
+    this.#turns.forEach((call) => call.abort(reason));
     await this.#pool.destroy();
   }
 
   ended(call: Call): void {
-    this.#live.remove(call);
-    if (this.#live.size === 0) this.#onIdle?.();
+    this.#turns.remove(call);
+    if (this.#turns.size === 0) this.#onIdle?.();
   }
 
   sinkFailed(error: Error): void {

@@ -22,6 +22,21 @@ export const breakages = [
     test: 'test/e2e/large-answers.test.ts',
   },
   {
+    rule: 'the requests that wait for a connection are bounded',
+    file: 'src/upstream/turns.ts',
+    find: 'if (this.#waiting.size >= this.#maxWaiting) return false;',
+    replace: '',
+    test: 'test/upstream/turns.test.ts',
+    alsoBy: [{ test: 'test/proxy/slow-clients.test.ts' }],
+  },
+  {
+    rule: 'a request that ends while it waits for a connection is forgotten',
+    file: 'src/upstream/turns.ts',
+    find: 'if (turn.place === nowhere) return void this.#waiting.delete(turn);',
+    replace: 'if (turn.place === nowhere) return;',
+    test: 'test/upstream/turns.test.ts',
+  },
+  {
     rule: 'no more clients make way than requests wait',
     file: 'src/upstream/turns.ts',
     find: 'if (waiting === 0) break;',

@@ -228,6 +228,13 @@ export const breakages = [
     test: 'test/core/fingerprint.test.ts',
   },
   {
+    rule: 'JSON of very many values is compared raw',
+    file: 'src/core/canonical-json.ts',
+    find: 'for (let values = 0; values < maxValues; values++) {',
+    replace: 'for (;;) {',
+    test: 'test/core/canonical-json.test.ts',
+  },
+  {
     rule: 'an empty credential is none',
     file: 'src/core/credentials.ts',
     find: " || (rawHeaders[i + 1] as string).trim() === ''",

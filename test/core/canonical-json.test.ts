@@ -95,6 +95,17 @@ t.test('strings are compared decoded', (t) => {
   t.end();
 });
 
+t.test('a document of more than 10,000 values has no canonical form', (t) => {
+  const array = (count: number) => `[${Array.from({ length: count }, () => '0').join()}]`;
+  const object = (count: number) => `{${Array.from({ length: count }, (_, i) => `"n${i}":[]`).join()}}`;
+  t.type(canonical(array(9_999)), 'string', 'the array counts too');
+  t.equal(canonical(array(10_000)), null);
+  t.type(canonical(object(9_999)), 'string');
+  t.equal(canonical(object(10_000)), null);
+  t.equal(canonical(`[${array(5_000)},${array(5_000)}]`), null, 'in all');
+  t.end();
+});
+
 t.test('what looks alike stays apart', (t) => {
   const documents = [
     '"\\ud800"',
@@ -283,8 +294,16 @@ function respelled(value: unknown, random: () => number): string {
   return `{${members.sort(() => random() - 0.5).join()}}`;
 }
 
+/** Whether two members of one object differ by letter case alone. */
+function hasTwins(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const names = Array.isArray(value) ? [] : Object.keys(value);
+  const apart = new Set(names.map((name) => name.toUpperCase().toLowerCase()));
+  return apart.size < names.length || Object.values(value).some(hasTwins);
+}
+
 t.test('order, white space and escapes never matter; any other change does', (t) => {
-  const document = fc.jsonValue({ maxDepth: 4, stringUnit: 'grapheme' });
+  const document = fc.jsonValue({ maxDepth: 4, stringUnit: 'grapheme' }).filter((one) => !hasTwins(one));
   fc.assert(
     fc.property(
       document,
@@ -303,7 +322,7 @@ t.test('order, white space and escapes never matter; any other change does', (t)
       .map(([name, inner]) => [name, sortedKeys(inner)] as const)
       .sort(([a], [b]) => (a < b ? -1 : 1));
   };
-  const small = fc.jsonValue({ maxDepth: 2 });
+  const small = fc.jsonValue({ maxDepth: 2 }).filter((one) => !hasTwins(one));
   fc.assert(
     fc.property(small, small, (a, b) => {
       const equal = JSON.stringify([typeof a, sortedKeys(a)]) === JSON.stringify([typeof b, sortedKeys(b)]);
@@ -354,9 +373,12 @@ t.test('it accepts what JSON.parse accepts, and gives a document that means the 
       return canonical(text) === null;
     }
     const form = canonical(text);
-    // What JSON.parse takes and we do not has a duplicate member, of which it keeps one.
+    // What JSON.parse takes and we do not has a duplicate member, of which it keeps one, or two that differ by case alone.
     if (form === null)
-      return countMembers(parsed) < text.replace(/"(?:[^"\\]|\\.)*"/g, '').split(':').length - 1;
+      return (
+        hasTwins(parsed) ||
+        countMembers(parsed) < text.replace(/"(?:[^"\\]|\\.)*"/g, '').split(':').length - 1
+      );
     t.strictSame(JSON.parse(form), parsed);
     return true;
   };

@@ -110,6 +110,28 @@ t.test('clients that do not read make way for those that wait, and only for them
   t.not(wholes[0], wholes[1], 'one was cut, the other has all of its answer');
 });
 
+t.test('the requests that wait for a connection are bounded', async (t) => {
+  const upstream = await testUpstream(t, ({ url }, res) => {
+    if (url !== '/held') res.end('ok');
+  });
+  const to = target(upstream.url, { connections: 1, timeoutMs: 1_000_000 });
+  const { port, url } = await passThrough(t, [to]);
+  const held = await connect(t, port);
+  held.write('GET /held HTTP/1.1\r\nHost: a\r\n\r\n');
+  await upstream.received(1);
+  const many = await connect(t, port);
+  many.write('GET /many HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(4_096));
+  const statuses: number[] = [];
+  const refused = await until('one is refused', () => {
+    void ask(`${url}/one`, { method: 'GET' }).then(
+      (answer) => statuses.push(answer.status),
+      () => {},
+    );
+    return statuses[0];
+  });
+  t.equal(refused, 503);
+});
+
 t.test('an upload that finds no room is not begun', async (t) => {
   const upstream = await testUpstream(t);
   const budget = new Budget(100_000);

@@ -1,4 +1,3 @@
-import type { Dispatcher } from 'undici';
 import { Call, type CallOwner } from '../../src/upstream/call.ts';
 import type { AnswerSink, UpstreamCall, UpstreamRequest } from '../../src/upstream/client.ts';
 import { drawAnswer, type PlannedAnswer } from './planned-answer.ts';
@@ -31,7 +30,7 @@ const troubles = [
 export class SimUpstreamClient implements CallOwner {
   readonly #world: World;
   readonly #sidecar: Sidecar;
-  readonly #live = new Set<Call>();
+  readonly #live = new Map<Call, UpstreamRequest>();
   #isClosed = false;
 
   constructor(world: World, sidecar: Sidecar) {
@@ -42,14 +41,20 @@ export class SimUpstreamClient implements CallOwner {
   dispatch(request: UpstreamRequest, sink: AnswerSink): UpstreamCall {
     const { method, path, headers, body } = request;
     const call = new Call(this, request, sink, { method, path, headers: headers as string[], body });
-    this.#live.add(call);
+    this.#live.set(call, request);
     if (this.#isClosed) {
       call.refuse(new Error('the upstream client is closed'));
       return call;
     }
-    const pool = { dispatch: (_: unknown, handler: Handler) => this.#queue(request, handler) };
-    call.dispatch(pool as unknown as Dispatcher);
+    call.dispatch(() => {
+      call.start();
+      return true;
+    });
     return call;
+  }
+
+  send(call: Call): void {
+    this.#queue(this.#live.get(call) as UpstreamRequest, call);
   }
 
   ended(call: Call): void {
@@ -59,7 +64,7 @@ export class SimUpstreamClient implements CallOwner {
   /** Ends every call now. */
   destroy(): void {
     this.#isClosed = true;
-    for (const call of this.#live) call.abort(new Error('the upstream client was destroyed'));
+    for (const call of this.#live.keys()) call.abort(new Error('the upstream client was destroyed'));
   }
 
   sinkFailed(error: Error): void {
