@@ -62,7 +62,7 @@ const table = {
   },
   overloaded: {
     status: 503,
-    title: 'Too many requests at once',
+    title: 'No room for this request now',
     detail:
       'This instance holds all the requests it has memory for. Nothing was forwarded. Retry with the same key after the time in Retry-After.',
     retryable: true,

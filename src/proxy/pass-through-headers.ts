@@ -41,7 +41,14 @@ export function headersForClient(headers: IncomingHttpHeaders, requestId: string
     kept[name] = headers[name] as string | string[];
   }
   kept['x-request-id'] = requestId;
+  if (kept['access-control-allow-origin'] !== undefined) expose(kept, 'X-Request-Id');
   return kept;
+}
+
+/** A page of another origin sees only the headers that are listed. */
+function expose(headers: AnswerHeaders, ours: string): void {
+  const listed = headers['access-control-expose-headers'] ?? [];
+  headers['access-control-expose-headers'] = [...(Array.isArray(listed) ? listed : [listed]), ours].join(', ');
 }
 
 function isOursToSay(name: string): boolean {

@@ -69,6 +69,14 @@ t.test('our headers can be read where the answer can, the first time and again',
     ...from(shop),
   });
   for (const name of ours) t.ok(exposedBy(large).has(name), `streamed: ${name}`);
+  const passed = await ask(`${dataUrl}/a`, {
+    method: 'GET',
+    headers: {
+      Origin: shop,
+      'X-Steer': JSON.stringify({ headers: { ...headers, 'Access-Control-Expose-Headers': 'Link' } }),
+    },
+  });
+  t.same([...exposedBy(passed)].sort(), ['Link', 'X-Request-Id'], 'passed through');
   const plain = await send(`${dataUrl}/a`, randomUUID(), from(shop));
   t.equal(
     plain.headers['access-control-expose-headers'],
