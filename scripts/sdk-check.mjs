@@ -1,58 +1,93 @@
 /**
- * Real SDKs against a real `oncegate serve`: a success and its retry run once, and each of our problems is an error that shows our
- * words. Their packages are pinned in test/sdk and kept in the cache; those of a registry out of reach are left out, with a word.
+ * Real SDKs against a real `oncegate serve`, in both dialects: each of our problems is an error that shows our words, and whatever comes,
+ * their own retries too, no guarded operation runs twice. Their packages are pinned in test/sdk and kept in the cache; those of a
+ * registry out of reach are left out, with a word.
  *   npm run check:sdk
  */
-import { prepare, problems } from './sdk-cases.mjs';
+import { prepare } from './sdk-bench.mjs';
+import { guardedCases } from './sdk-cases.mjs';
 import { npmClients, pythonClients } from './sdk-clients.mjs';
+import { passedCases } from './sdk-passed.mjs';
+import { problemCodes } from './sdk-problem.mjs';
+import { answersUnsaved } from './sdk-unsaved.mjs';
 import { check, main, step } from './steps.mjs';
 
-/** `showsBody`: plain HTTP clients, which show it beside words of their own. `makesKeys`: never without a key. */
+/**
+ * `showsBody`: plain HTTP clients, which show it beside words of their own. `obeys`: does not retry where we say that it should not.
+ * `can`: what not all can; Stripe's make a key where none is.
+ */
 const sdks = [
-  { name: 'stripe', dialects: ['ietf', 'stripe'], makesKeys: true },
-  { name: 'openai' },
-  { name: 'aws-sdk' },
-  { name: 'axios + axios-retry', showsBody: true },
-  { name: 'got', showsBody: true },
-  { name: 'stripe (Python)', dialects: ['ietf', 'stripe'], makesKeys: true },
-  { name: 'requests', showsBody: true },
+  { name: 'stripe', can: [], obeys: true },
+  { name: 'openai', can: ['noKey', 'streams'], obeys: true },
+  { name: 'aws-sdk', can: ['noKey'] },
+  { name: 'axios + axios-retry', can: ['noKey', 'streams', 'proxies', 'methods'], showsBody: true },
+  { name: 'got', can: ['noKey', 'streams', 'methods'], showsBody: true },
+  { name: 'stripe (Python)', can: [], obeys: true },
+  { name: 'requests', can: ['noKey', 'streams', 'proxies', 'methods'], showsBody: true },
 ];
+const cases = [...guardedCases, ...passedCases];
+const last = 'answer_unsaved';
 
 await main('sdk', async () => {
   const teardown = [];
   const t = { teardown: (work) => teardown.push(work) };
   try {
+    const names = [last, ...guardedCases.map(({ name }) => name)];
+    for (const code of problemCodes) check(names.includes(code), `${code}: no case tries it`);
     const open = { ...(await npmClients()), ...(await pythonClients()) };
-    const rows = [];
+    const driven = sdks
+      .filter(({ name }) => open[name] !== undefined)
+      .map((sdk) => ({ sdk, client: open[sdk.name](t) }));
+    const tables = [];
     for (const dialect of ['ietf', 'stripe']) {
       const bench = await step(`Sidecars, dialect ${dialect}`, () => prepare(t, dialect));
-      for (const sdk of sdks) {
-        if (!(sdk.dialects ?? ['ietf']).includes(dialect) || open[sdk.name] === undefined) continue;
-        await step(`${sdk.name}, dialect ${dialect}`, async () => {
-          const client = open[sdk.name](t);
-          for (const problem of problems)
-            if (problem.name !== 'key_missing' || !sdk.makesKeys)
-              rows.push(await tried({ bench, sdk, client, dialect, problem }));
-        });
-      }
+      const rows = await step(`${driven.length} SDKs, dialect ${dialect}`, () => rowsOf(bench, driven));
+      tables.push({ dialect, rows });
     }
-    process.stdout.write(`\n| SDK | dialect | case | result |\n|---|---|---|---|\n`);
-    for (const { sdk, dialect, problem, fault } of rows)
-      process.stdout.write(`| ${sdk.name} | ${dialect} | ${problem.name} | ${fault ?? 'ok'} |\n`);
-    const failed = rows.filter(({ fault }) => fault !== null).length;
+    for (const table of tables) show(table, driven);
+    const all = tables.flatMap(({ rows }) => rows.flatMap(({ faults }) => faults));
+    const tried = all.filter((fault) => fault !== undefined);
+    const failed = tried.filter((fault) => fault !== null).length;
     // The last line, after all is cleared away.
-    process.once('exit', () => process.stdout.write(`${rows.length - failed} passed, ${failed} failed\n`));
-    check(failed === 0, 'see the table');
+    process.once('exit', () => process.stdout.write(`${tried.length - failed} passed, ${failed} failed\n`));
+    check(failed === 0, 'see the tables');
   } finally {
     for (const work of teardown.reverse()) await work();
   }
 });
 
-async function tried(all) {
-  const { bench, sdk, client, problem } = all;
-  try {
-    return { ...all, fault: await problem.run(bench, client, sdk) };
-  } catch (error) {
-    return { ...all, fault: error.message.split('\n')[0] };
-  }
+/** A row for each case, with what went wrong for each SDK: null where nothing did, undefined where it cannot be tried. */
+async function rowsOf(bench, driven) {
+  const unsaved = answersUnsaved(bench, driven).catch(({ message }) => driven.map(() => message));
+  const columns = driven.map((one) => columnOf(bench, one));
+  const faults = await Promise.all([...columns, unsaved]);
+  const ofLast = { name: last, faults: faults.pop() };
+  return [...cases.map(({ name }, i) => ({ name, faults: faults.map((column) => column[i]) })), ofLast];
+}
+
+/** One after the other, the slow ones beside them. */
+async function columnOf(bench, { sdk, client }) {
+  let before = Promise.resolve();
+  return Promise.all(
+    cases.map(async (one) => {
+      if (one.needs !== undefined && !sdk.can.includes(one.needs)) return undefined;
+      const run = () => one.run(bench, client, sdk).catch((error) => error.message.split('\n')[0]);
+      if (one.isSlow) return run();
+      before = before.then(run);
+      return before;
+    }),
+  );
+}
+
+function show({ dialect, rows }, driven) {
+  const line = (cells) => process.stdout.write(`| ${cells.join(' | ')} |\n`);
+  process.stdout.write('\n');
+  line([`dialect ${dialect}`, ...driven.map(({ sdk }) => sdk.name)]);
+  line(['---', ...driven.map(() => '---')]);
+  for (const { name, faults } of rows)
+    line([name, ...faults.map((fault) => (fault === undefined ? '-' : fault === null ? 'ok' : 'FAILED'))]);
+  for (const { name, faults } of rows)
+    faults.forEach((fault, i) => {
+      if (typeof fault === 'string') process.stdout.write(`${name}, ${driven[i].sdk.name}: ${fault}\n`);
+    });
 }

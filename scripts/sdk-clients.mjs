@@ -8,6 +8,8 @@ import { createInterface } from 'node:readline';
 import { attempt, cacheDir, check, root, step } from './steps.mjs';
 
 const source = join(root, 'test/sdk');
+/** Milliseconds for one call, with its retries, before it is called stuck. */
+const patienceMs = 40_000;
 
 export async function npmClients() {
   const dir = await installed('npm', ['package.json', 'package-lock.json'], (into) =>
@@ -65,19 +67,52 @@ async function installed(kind, files, install) {
   });
 }
 
-/** A process that makes one call for each line it is given. */
+/** A call of which nothing else was said. */
+const usual = {
+  key: null,
+  tenant: 'acct_1',
+  amount: 1,
+  note: '',
+  method: 'POST',
+  headers: null,
+  proxy: null,
+  anonymous: false,
+  isStalled: false,
+  retries: 0,
+};
+
+/** A process that makes a call for each line it is given, and says how it ended; several may be under way. */
 function driven(t, command, args, env) {
   const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'inherit'] });
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const exited = once(child, 'exit');
+  const waiting = new Map();
+  const end = (id, how) => {
+    waiting.get(id)?.(how);
+    waiting.delete(id);
+  };
+  const stuck = (said) => ({ threw: true, said, body: said });
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    const { id, ...how } = JSON.parse(line);
+    end(id, how);
+  });
+  child.once('exit', () => {
+    for (const id of waiting.keys()) end(id, stuck('its process ended'));
+  });
   t.teardown(async () => {
     child.stdin.end();
+    // What is stuck must not keep us.
+    const timer = setTimeout(() => child.kill('SIGKILL'), patienceMs);
     await exited;
+    clearTimeout(timer);
   });
+  let calls = 0;
   return async (ask) => {
-    child.stdin.write(`${JSON.stringify({ key: null, tenant: 'acct_1', amount: 1, note: '', ...ask })}\n`);
-    const { value, done } = await lines.next();
-    check(!done, `${args.at(-1)}: its process ended`);
-    return JSON.parse(value);
+    const id = (calls += 1);
+    const ended = new Promise((resolve) => waiting.set(id, resolve));
+    const timer = setTimeout(end, patienceMs, id, stuck('its call never ended'));
+    child.stdin.write(`${JSON.stringify({ id, ...usual, ...ask })}\n`);
+    const how = await ended;
+    clearTimeout(timer);
+    return how;
   };
 }

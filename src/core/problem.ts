@@ -157,6 +157,8 @@ export interface ProblemFacts {
   readonly requestId: string;
   /** Replaces the table's text where more is known, for instance why a key is invalid. */
   readonly detail?: string;
+  /** It is the whole text: what follows else speaks of a key. */
+  readonly isWhole?: boolean;
   /** For `in_progress` by option: 202 or 503 instead of 409. Else where it is not that of the code. */
   readonly status?: number;
 }
@@ -180,7 +182,7 @@ export function problemReply(code: ProblemCode, facts: ProblemFacts): ProblemRep
   if (!row.retryable) headers.push(['Stripe-Should-Retry', 'false'], ['X-Should-Retry', 'false']);
   if (facts.dialect === 'stripe') headers.push(['Request-Id', facts.requestId]);
   const first = facts.detail ?? row.detail;
-  const detail = row.always === undefined ? first : `${first} ${row.always}`;
+  const detail = row.always === undefined || facts.isWhole ? first : `${first} ${row.always}`;
   return facts.dialect === 'stripe'
     ? stripeReply(code, row, detail, headers, facts)
     : ietfReply(code, row, detail, headers, facts);

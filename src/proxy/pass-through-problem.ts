@@ -17,8 +17,9 @@ type Fault = Extract<
 
 /** The table's own texts speak of keys, of which a request that is passed through has none. */
 const details: Record<Fault, string> = {
-  request_invalid: 'The request target is not a path: send one that starts with a slash.',
-  not_supported: 'TRACE is not carried.',
+  request_invalid:
+    'The request target is not a path: send one that starts with a slash. Nothing was forwarded.',
+  not_supported: 'TRACE is not carried: nothing was forwarded.',
   overloaded:
     'There is no room for this request at the moment. Nothing was forwarded; send the request again.',
   body_incomplete: 'The body came too slowly. Nothing was forwarded; send the request again.',
@@ -52,7 +53,8 @@ export function sendFault(reply: FastifyReply, fault: PassThroughFault, { policy
     sealAfterRefusal(reply.raw.req.socket);
     reply.header('connection', 'close');
   }
-  const problem = problemReply(fault.code, { dialect: policy.dialect, requestId, detail: fault.message });
+  const { code, message: detail } = fault;
+  const problem = problemReply(code, { dialect: policy.dialect, requestId, detail, isWhole: true });
   reply.code(problem.status).type(problem.contentType);
   reply.header('x-request-id', requestId).header('cache-control', 'no-store');
   for (const [name, value] of problem.headers) {

@@ -131,6 +131,8 @@ t.test('detail and status can be given', (t) => {
     t.match(reply.body, /"Wait for it\."/, dialect);
     const late = problemReply('body_incomplete', { dialect, requestId, detail: 'Too late.' });
     t.match(late.body, /"Too late\. Nothing was forwarded: [^"]*same key\."/, 'and what always follows');
+    const whole = problemReply('body_incomplete', { dialect, requestId, detail: 'Late.', isWhole: true });
+    t.match(whole.body, /"message":"Late\."/, 'unless it is the whole text');
   }
   const ietf = problemReply('in_progress', { dialect: 'ietf', requestId, status: 202 });
   t.equal(JSON.parse(ietf.body).status, 202, 'the body says the same status');

@@ -76,6 +76,11 @@ t.test('an upload that comes too slowly is refused, or cut once it was begun', a
   const early = await uploading(t, port, 50);
   const refused = seen(early, (text) => text.endsWith('}'));
   t.match(await refused, /^HTTP\/1\.1 400 .*connection: close.*"body_incomplete"/is);
+  t.match(
+    await refused,
+    /"message":"The body came too slowly\. Nothing [^"]*request again\."/,
+    'no word of a key',
+  );
   await Promise.all(cut);
   t.equal((await ask(`${url}/quick`, { method: 'GET' })).status, 201, 'their connections are free again');
   t.same(
