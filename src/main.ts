@@ -56,6 +56,8 @@ const maxReplayBytes = 16 * 1_048_576;
 const retryMs = 1_000;
 /** Milliseconds at the end of a drain for the store to take what is still unsettled. */
 const lastSettleMs = 5_000;
+/** Milliseconds after that for all else that the store is told; then it is cut. docs/deploy.md and the chart count on the sum. */
+const lastWordsMs = 5_000;
 
 /** Wiring only: config → store → servers → loops; `drain` takes it apart in the opposite order. */
 export async function start(options: StartOptions): Promise<Running> {
@@ -111,12 +113,16 @@ export async function start(options: StartOptions): Promise<Running> {
 
   const takeApart = async () => {
     await data.close();
+    // What is under way or still to be sent then fails at once, however the store hangs.
+    const cutAtMs = performance.now() + lastWordsMs;
+    const cutStore = setTimeout(() => void store.close(0), lastWordsMs);
     await Promise.all(loops.map((loop) => loop.stop()));
     await clients.destroy();
     // While our lease lives: once it is over, others would call unknown what only we know was never sent.
-    await sweeper.releaseUnsent(AbortSignal.timeout(lastSettleMs)).catch(() => {});
+    await sweeper.releaseUnsent(AbortSignal.timeout(lastWordsMs)).catch(() => {});
     await lease.close().catch((error) => log.warn({ error: asError(error).message }, 'lease not closed'));
-    await store.close(lastSettleMs);
+    clearTimeout(cutStore);
+    await store.close(Math.max(0, cutAtMs - performance.now()));
     await opened.stop();
     await ops.close();
     metrics.end();

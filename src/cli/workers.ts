@@ -14,8 +14,8 @@ const replaceMs = 1_000;
 const lookMs = 5_000;
 const silenceMs = 30_000;
 /**
- * Milliseconds beyond `drain.max` for a worker to end: it waits for the store three times more (`lastSettleMs` in main.ts, 5 s each), and
- * all else is quick. One that is suspended never ends.
+ * Milliseconds beyond `drain.max` for a worker to end: the store has 10 s more (`lastSettleMs` and `lastWordsMs` in main.ts), and all
+ * else is quick. One that is suspended never ends.
  */
 const drainMarginMs = 20_000;
 
