@@ -142,11 +142,16 @@ export class Capture implements AnswerSink {
    * For a large answer that is settled only after its last byte: how it ended. The client may have all before its end meanwhile;
    * the end itself waits for `letEnd`, so that a client that has it all finds its key settled.
    */
-  ended(): Promise<Ending> {
+  endedBeforeClient(): Promise<Ending> {
     this.#isEndHeld = true;
     this.#heldUp.atMost(this.#patience.heldUnsettledMs);
     this.#lengthBytes = lengthOf(this.#head);
     if (this.#receivedBytes === this.#lengthBytes) this.#last = this.#pieces.pop() ?? null;
+    return this.ended();
+  }
+
+  /** Of a large answer: how it ended, whether or not its client took it. */
+  ended(): Promise<Ending> {
     return new Promise((resolve) => {
       if (this.#ending !== null) resolve(this.#ending);
       else this.#onEnding = resolve;

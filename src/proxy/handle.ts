@@ -11,7 +11,7 @@ import { claimOf, tenantOf } from './identify.ts';
 import { replay } from './replay.ts';
 import { type Reply, send } from './reply.ts';
 import { type Claim, type Claimed, claim } from './reserve.ts';
-import { endsWithLastByte, settleAtEnd } from './settle-at-end.ts';
+import { endsWithLastByte, noteIfBroken, settleAtEnd } from './settle-at-end.ts';
 import { waitFor } from './wait.ts';
 
 /** The story of a guarded request, from top to bottom. Never rejects. */
@@ -98,6 +98,8 @@ async function run(
     const { first, others } = await complete(deps, exchange, { wanted, attempt, forwarded });
     exchange.completeMs = performance.now() - answeredMs;
     attempt.conclude(others);
+    if (first.kind === 'stream')
+      exchange.settling = noteIfBroken(deps, exchange, { wanted, attempt, forwarded });
     return first;
   } catch (error) {
     // A fault of ours with the key in hand: nobody may guess how far it came.

@@ -48,7 +48,9 @@ export function headersForClient(headers: IncomingHttpHeaders, requestId: string
 /** A page of another origin sees only the headers that are listed. */
 function expose(headers: AnswerHeaders, ours: string): void {
   const listed = headers['access-control-expose-headers'] ?? [];
-  headers['access-control-expose-headers'] = [...(Array.isArray(listed) ? listed : [listed]), ours].join(', ');
+  headers['access-control-expose-headers'] = [...(Array.isArray(listed) ? listed : [listed]), ours].join(
+    ', ',
+  );
 }
 
 function isOursToSay(name: string): boolean {

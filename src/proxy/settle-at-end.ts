@@ -27,7 +27,7 @@ export async function settleAtEnd(
   const { capture, captured } = forwarded;
   try {
     const headMs = performance.now();
-    const ending = await capture.ended();
+    const ending = await capture.endedBeforeClient();
     const endedMs = performance.now();
     exchange.forwardMs = (exchange.forwardMs ?? 0) + endedMs - headMs;
     const ended = { capture, captured: { ...captured, ending } };
@@ -40,4 +40,21 @@ export async function settleAtEnd(
   } finally {
     capture.letEnd();
   }
+}
+
+/**
+ * An answer too large to keep that ends its key counts as run once its head is there. If it then breaks off, the record and the log
+ * say so: its client may ask what became of the rest. Never rejects.
+ */
+export async function noteIfBroken(
+  deps: ProxyDeps,
+  exchange: Exchange,
+  { wanted, attempt, forwarded }: { wanted: Claim; attempt: Attempt; forwarded: Forwarded },
+): Promise<void> {
+  const ending = await forwarded.capture.ended();
+  if (ending.kind === 'answered') return;
+  exchange.error = ending.error;
+  const { scope, key } = wanted;
+  const error = `the answer broke off: ${ending.error.message}`;
+  await deps.store.noteBrokenAnswerIfHeld({ scope, key, attempt: attempt.id, error }).catch(() => {});
 }

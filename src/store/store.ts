@@ -98,6 +98,10 @@ export type SettleResult =
   /** The store was closed before any answer, or can never take it; the sweeper will settle the record. */
   | { readonly kind: 'unconfirmed'; readonly cause: Error };
 
+export interface BrokenAnswer extends Held {
+  readonly error: string;
+}
+
 /** What came of an attempt that no longer had its key: it may have run beside the one that has it. */
 export interface LateAnswer extends Held {
   readonly requestId: string;
@@ -159,6 +163,12 @@ export interface Store {
 
   /** Keeps evidence for people; it never answers a request. Once per attempt. Rejects with `store_unavailable`. */
   keepLateAnswer(late: LateAnswer): Promise<void>;
+
+  /**
+   * Notes on a `completed` record that its answer, too large to keep, broke off: for people, and it changes nothing else. Nothing
+   * happens where another attempt has the key. Rejects with `store_unavailable`.
+   */
+  noteBrokenAnswerIfHeld(broken: BrokenAnswer): Promise<void>;
 
   /** The records as they are now, in the order asked for; null where there is none. Rejects with `store_unavailable`. */
   read(ids: readonly RecordId[]): Promise<readonly (StoredRecord | null)[]>;

@@ -28,10 +28,13 @@ interface Scene {
   readonly framing?: keyof typeof framings;
   readonly status?: string;
   readonly config?: string;
+  /** Its head ends the key. */
+  readonly settled?: boolean;
 }
 
 /** A guarded request whose answer has come half way. A further request for the same key is answered at once. */
-async function halfWay(t: Test, { framing = 'length', status = '500 Oops', config = '' }: Scene) {
+async function halfWay(t: Test, scene: Scene) {
+  const { framing = 'length', status = '500 Oops', config = '', settled = false } = scene;
   const { fields, last } = framings[framing];
   const upstream = await RawUpstream.listen({
     requested: ({ socket, index }, nth) => {
@@ -56,7 +59,7 @@ async function halfWay(t: Test, { framing = 'length', status = '500 Oops', confi
   const [res] = (await once(req, 'response')) as [IncomingMessage];
   res.on('error', () => {});
   t.equal(res.statusCode, Number(status.slice(0, 3)), "the client gets the upstream's status");
-  t.equal(res.headers['idempotency-status'], 'in_progress', 'and hears that nothing is settled');
+  t.equal(res.headers['idempotency-status'], settled ? 'executed' : 'in_progress', 'and what is settled');
   const record = () => recordOf(running.databaseUrl, 'k');
   const closed = new Promise<void>((resolve) => res.once('close', resolve));
   const retry = () => ask(url, { key: 'k' });
@@ -155,6 +158,28 @@ t.test('a drain that ends first cuts it, and the key is unknown', async (t) => {
   await closed;
   t.match(await record(), { state: 'unknown', status: 500 });
 });
+
+t.test(
+  'an answer that ends its key and then breaks off: completed, and the record and the log say so',
+  async (t) => {
+    const { res, closed, record, retry, done, socket } = await halfWay(t, {
+      status: '201 Created',
+      settled: true,
+    });
+    res.resume();
+    socket.resetAndDestroy();
+    await closed;
+    t.notOk(res.complete, 'it looks cut to its client');
+    const noted = await until('it is noted', async () => {
+      const one = await record();
+      return one?.last_error === null ? null : one;
+    });
+    t.match(noted, { state: 'completed', status: 201, last_error: /^the answer broke off: / });
+    const first = await until('it is done', () => done[0]);
+    t.match(first, { verdict: 'execute', outcome: 'store', error: Error });
+    t.equal(problemOf(await retry()).code, 'response_not_retained');
+  },
+);
 
 t.test('a client that does not read makes way for other keys, and its own is settled', async (t) => {
   const upstream = await testUpstream(t, ({ key }, res) => {

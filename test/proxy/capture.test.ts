@@ -79,7 +79,7 @@ async function handingOn(t: Test, origin: string, how: Handing) {
     );
     capture.attach(client.dispatch({ ...post, timeoutMs }, capture));
     captured.push(await capture.captured);
-    if (how.unsettled) endings.push(capture.ended().finally(() => capture.letEnd()));
+    if (how.unsettled) endings.push(capture.endedBeforeClient().finally(() => capture.letEnd()));
     streamed.push(capture.streamTo(res, capture.clientHeaders()));
   });
   server.listen(0, '127.0.0.1');

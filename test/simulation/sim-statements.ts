@@ -182,4 +182,8 @@ export const statements: Record<string, Run> = {
     server.keepLateAnswer(attempt);
     return [];
   },
+  note_broken_answer(server) {
+    server.touch();
+    return [];
+  },
 };

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
+import type { Held } from '../../src/store/store.ts';
 import { contract } from './contract.ts';
 import { connected, postgresHarness } from './postgres-harness.ts';
 import { answer, heldBy, recordAt, reservation, reserved, retentionMs } from './samples.ts';
@@ -249,4 +250,22 @@ t.test('a process that was slow itself does not take that for a slow store', asy
   const untilMs = performance.now() + 20;
   while (performance.now() < untilMs);
   t.equal((await asked).kind, 'reserved');
+});
+
+t.test('that an answer broke off is noted on the completed record of that very attempt', async (t) => {
+  const { stores, query } = await postgresHarness(t);
+  const [store] = stores;
+  const kept = async ({ scope, key }: Held) =>
+    (
+      await query('SELECT state, last_error FROM oncegate.record WHERE scope = $1 AND key = $2', [scope, key])
+    )[0];
+  const error = 'the answer broke off';
+  const running = await reserved(store);
+  await store.noteBrokenAnswerIfHeld({ ...heldBy(running), error });
+  t.match(await kept(running), { state: 'in_progress', last_error: null }, 'nothing of one that runs');
+  await store.completeIfHeld({ ...heldBy(running), answer: answer({ body: null }), retentionMs });
+  await store.noteBrokenAnswerIfHeld({ ...heldBy(running), attempt: randomUUID(), error });
+  t.match(await kept(running), { state: 'completed', last_error: null }, 'nothing by another attempt');
+  await store.noteBrokenAnswerIfHeld({ ...heldBy(running), error });
+  t.match(await kept(running), { state: 'completed', last_error: error });
 });

@@ -1,6 +1,7 @@
 import { idOf, type RecordId, type StoredRecord } from '../../core/record.ts';
 import { failpoint } from '../../failpoint.ts';
 import type {
+  BrokenAnswer,
   Census,
   Completion,
   Doubt,
@@ -28,7 +29,7 @@ import { compareIds } from './rows.ts';
 import { Settler } from './settler.ts';
 import { takeCensus } from './sql/census.ts';
 import { ping } from './sql/connection.ts';
-import { keepLateAnswer, reapLateAnswers } from './sql/late-answer.ts';
+import { keepLateAnswer, noteBrokenAnswer, reapLateAnswers } from './sql/late-answer.ts';
 import { closeLease, openLease, renewLease } from './sql/lease.ts';
 import {
   findReapable,
@@ -169,6 +170,11 @@ export class PostgresStore implements Store {
     ];
     const timeoutMs = withBytes(this.#timeouts.settleMs, answer?.body?.length ?? 0);
     await available(this.#settling.query(keepLateAnswer, values, timeoutMs));
+  }
+
+  async noteBrokenAnswerIfHeld({ scope, key, attempt, error }: BrokenAnswer): Promise<void> {
+    const values = [scope, key, attempt, error];
+    await available(this.#settling.query(noteBrokenAnswer, values, this.#timeouts.settleMs));
   }
 
   async read(ids: readonly RecordId[]): Promise<readonly (StoredRecord | null)[]> {

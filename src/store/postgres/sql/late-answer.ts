@@ -16,3 +16,15 @@ export const reapLateAnswers = statement(
 USING ${warningsShown} AS shown
 WHERE received_at < statement_timestamp() - interval '30 days'`,
 );
+
+/** For people too: of an answer too large to keep the record has nothing but its head. */
+export const noteBrokenAnswer = statement(
+  'note_broken_answer',
+  `UPDATE oncegate.record
+SET last_error = $4
+FROM ${warningsShown} AS shown
+WHERE scope = $1
+  AND key = $2
+  AND attempt = $3
+  AND state = 'completed'`,
+);
