@@ -65,8 +65,9 @@ async function runTap(args) {
   const code = await new Promise((resolve) => tap.once('exit', (status) => resolve(status ?? 1)));
   // On a line of its own: some reporters end with a control sequence and no line break.
   const elsewhere = args.length === 0 ? 'not covered here: chart and image (.ci/run full)\n' : '';
-  console.log(`\n${elsewhere}${summary(output, code)}`);
+  const text = existsSync(output) ? readFileSync(output, 'utf8') : '';
   rmSync(output, { force: true });
+  console.log(`\n${elsewhere}${failures(text, code)}${summary(text, code)}`);
   return code;
 }
 
@@ -80,12 +81,16 @@ function testsIn(folder) {
     .map((name) => join(folder, name));
 }
 
+/** Said once more at the end: a reporter that is cut short tells only that something failed. */
+function failures(text, code) {
+  if (code === 0) return '';
+  const failed = [...text.matchAll(/^( *)not ok \d+ - (.*?)(?: # time=.*)?$/gm)];
+  if (failed.length === 0) return `no test failed, but tap ended with ${code}\n`;
+  return failed.map(([, indent, name]) => `${indent}failed: ${name}\n`).join('');
+}
+
 /** tap ends its output with `# { total: 5, pass: 2, fail: 1, todo: 1, skip: 1 }`, leaving out zeros. */
-function summary(output, code) {
-  let text = '';
-  try {
-    text = readFileSync(output, 'utf8');
-  } catch {}
+function summary(text, code) {
   const line = /^# \{ (total: .*) \}$/m.exec(text)?.[1] ?? '';
   const count = (name) => Number(new RegExp(`\\b${name}: (\\d+)`).exec(line)?.[1] ?? 0);
   // A run that broke off has failed, whatever was counted until then.
