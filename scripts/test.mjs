@@ -8,6 +8,9 @@ import { fileURLToPath } from 'node:url';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 process.chdir(root);
 
+const failedTest = /^( *)not ok \d+ - (.*?)(?: # time=.*)?$(?:\n\1 {2}---\n([\s\S]*?)\n\1 {2}\.\.\.$)?/gm;
+const maxReasonLines = 40;
+
 const setup = spawnSync(process.execPath, ['scripts/setup.mjs', 'test', 'build'], { stdio: 'inherit' });
 if (setup.status !== 0) process.exit(setup.status ?? 1);
 
@@ -46,8 +49,8 @@ async function runTap(args) {
   // Of this run alone: two may run at a time.
   const output = `.tap/run-${process.pid}.tap`;
   const chosen = args.some((arg) => /^(-R|--reporter)/.test(arg));
-  // Without a terminal: failures only, not every assertion of every file.
-  const reporter = chosen || process.stdout.isTTY ? [] : ['--reporter=min'];
+  const ownReport = !chosen && !process.stdout.isTTY;
+  const reporter = ownReport ? ['--reporter=silent'] : [];
   // tap would run nothing of a folder, and call that a success.
   const wanted = args.flatMap((arg) => (isFolder(arg) ? testsIn(arg) : [arg]));
   tap = spawn(
@@ -63,11 +66,11 @@ async function runTap(args) {
     },
   );
   const code = await new Promise((resolve) => tap.once('exit', (status) => resolve(status ?? 1)));
-  // On a line of its own: some reporters end with a control sequence and no line break.
+  // On lines of their own: some reporters end with a control sequence and no line break.
   const elsewhere = args.length === 0 ? 'not covered here: chart and image (.ci/run full)\n' : '';
   const text = existsSync(output) ? readFileSync(output, 'utf8') : '';
   rmSync(output, { force: true });
-  console.log(`\n${elsewhere}${failures(text, code)}${summary(text, code)}`);
+  console.log(`\n${elsewhere}${ownReport ? failures(text, code) : ''}${summary(text, code)}`);
   return code;
 }
 
@@ -81,12 +84,24 @@ function testsIn(folder) {
     .map((name) => join(folder, name));
 }
 
-/** Said once more at the end: a reporter that is cut short tells only that something failed. */
+/** What failed, with its reasons, innermost first. tap's own reporters print nothing of it where the environment says `CI`. */
 function failures(text, code) {
   if (code === 0) return '';
-  const failed = [...text.matchAll(/^( *)not ok \d+ - (.*?)(?: # time=.*)?$/gm)];
-  if (failed.length === 0) return `no test failed, but tap ended with ${code}\n`;
-  return failed.map(([, indent, name]) => `${indent}failed: ${name}\n`).join('');
+  const told = [];
+  let innerDepth = -1;
+  for (const [, indent, name, reasons = ''] of text.matchAll(failedTest)) {
+    const isInnermost = innerDepth <= indent.length;
+    innerDepth = indent.length;
+    told.push(`${indent}failed: ${name}`);
+    const lines = reasons.split('\n');
+    // Of a whole file, say, that it was killed.
+    told.push(
+      ...lines
+        .filter((line) => isInnermost || /^ *(signal|expired|exitCode):/.test(line))
+        .slice(0, maxReasonLines),
+    );
+  }
+  return `${told.join('\n') || `no test failed, but tap ended with ${code}`}\n`;
 }
 
 /** tap ends its output with `# { total: 5, pass: 2, fail: 1, todo: 1, skip: 1 }`, leaving out zeros. */
