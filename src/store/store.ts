@@ -58,7 +58,7 @@ export interface NeverSent extends Held {
 
 export type NeverSentResult =
   | 'released'
-  /** Somebody has locked its record. */
+  /** Its record cannot be written now: somebody has locked it, or the server does not take it. */
   | 'locked'
   /** The attempt holds no record that could be released: none to be seen yet, another attempt's, or a settled one. */
   | 'not_held';

@@ -284,7 +284,7 @@ export class PostgresStore implements Store {
     return available(this.#loops.query(what, values, this.#timeouts.loopMs));
   }
 
-  /** A row that somebody has locked must not keep a whole pass from its work: then each goes alone. */
+  /** A row that somebody has locked, or that the server never takes, must not keep a whole pass from its work: then each goes alone. */
   async #passOver<Row>(
     all: readonly Row[],
     what: Statement,
@@ -294,14 +294,14 @@ export class PostgresStore implements Store {
     try {
       return await this.#pass(what, valuesOf(all));
     } catch (error) {
-      if (!isAboutOneRow(error)) throw error;
+      if (!mayConcernOneRow(error)) throw error;
     }
     const rows: Rows[number][] = [];
     for (const one of all) {
       try {
         rows.push(...(await this.#pass(what, valuesOf([one]))));
       } catch (error) {
-        if (!isAboutOneRow(error)) throw error;
+        if (!mayConcernOneRow(error)) throw error;
         // Left for the next pass.
         onLeft(one);
       }
@@ -310,9 +310,9 @@ export class PostgresStore implements Store {
   }
 }
 
-function isAboutOneRow(error: unknown): boolean {
+function mayConcernOneRow(error: unknown): boolean {
   const { cause } = error as Error;
-  return cause instanceof StatementError && cause.concernsOneRow;
+  return cause instanceof StatementError && cause.mayConcernOneRow;
 }
 
 /** Callers sort them, so that passes of several instances cannot deadlock with each other or with a batch. */
