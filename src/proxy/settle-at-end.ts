@@ -56,5 +56,6 @@ export async function noteIfBroken(
   exchange.error = ending.error;
   const { scope, key } = wanted;
   const error = `the answer broke off: ${ending.error.message}`;
-  await deps.store.noteBrokenAnswerIfHeld({ scope, key, attempt: attempt.id, error }).catch(() => {});
+  // Not waited for: the store may be away for a while, and the log must not wait.
+  deps.store.noteBrokenAnswerIfHeld({ scope, key, attempt: attempt.id, error }).catch(() => {});
 }

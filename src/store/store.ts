@@ -166,7 +166,8 @@ export interface Store {
 
   /**
    * Notes on a `completed` record that its answer, too large to keep, broke off: for people, and it changes nothing else. Nothing
-   * happens where another attempt has the key. Rejects with `store_unavailable`.
+   * happens where another attempt has the key. Tried again while the store does not answer, for five minutes; then it rejects with
+   * `store_unavailable`.
    */
   noteBrokenAnswerIfHeld(broken: BrokenAnswer): Promise<void>;
 

@@ -4,9 +4,11 @@ import type { Socket } from 'node:net';
 import t, { type Test } from 'tap';
 import { type RequestDone, requestDone } from '../../src/events.ts';
 import { ask, problemOf } from '../helpers/client.ts';
+import { testDatabase } from '../helpers/postgres.ts';
 import { type RawConnection, RawUpstream } from '../helpers/raw-upstream.ts';
 import { recordOf } from '../helpers/records.ts';
 import { sidecar } from '../helpers/sidecar.ts';
+import { tcpProxy } from '../helpers/tcp-proxy.ts';
 import { until } from '../helpers/until.ts';
 import { testUpstream } from '../helpers/upstream.ts';
 
@@ -30,11 +32,12 @@ interface Scene {
   readonly config?: string;
   /** Its head ends the key. */
   readonly settled?: boolean;
+  readonly databaseUrl?: string;
 }
 
 /** A guarded request whose answer has come half way. A further request for the same key is answered at once. */
 async function halfWay(t: Test, scene: Scene) {
-  const { framing = 'length', status = '500 Oops', config = '', settled = false } = scene;
+  const { framing = 'length', status = '500 Oops', config = '', settled = false, databaseUrl } = scene;
   const { fields, last } = framings[framing];
   const upstream = await RawUpstream.listen({
     requested: ({ socket, index }, nth) => {
@@ -49,6 +52,7 @@ async function halfWay(t: Test, scene: Scene) {
   const running = await sidecar(t, {
     upstream: upstream.origin,
     config: config === '' ? 'defaults: { inFlight: { wait: 0s } }' : config,
+    ...(databaseUrl === undefined ? {} : { databaseUrl }),
   });
   const done: RequestDone[] = [];
   t.teardown(requestDone.subscribe((one) => done.push(one)));
@@ -178,6 +182,32 @@ t.test(
     const first = await until('it is done', () => done[0]);
     t.match(first, { verdict: 'execute', outcome: 'store', error: Error });
     t.equal(problemOf(await retry()).code, 'response_not_retained');
+  },
+);
+
+t.test(
+  'it breaks off while the store is away: logged at once, and noted once the store is back',
+  async (t) => {
+    const { url } = await testDatabase(t);
+    const lane = await tcpProxy(t, { host: '127.0.0.1', port: Number(new URL(url).port) });
+    const databaseUrl = lane.through(url);
+    const { res, closed, done, socket } = await halfWay(t, {
+      status: '201 Created',
+      settled: true,
+      databaseUrl,
+    });
+    res.resume();
+    lane.refuse(true);
+    lane.cutAll();
+    socket.resetAndDestroy();
+    await closed;
+    const first = await until('it is done', () => done[0]);
+    t.match(first, { verdict: 'execute', outcome: 'store', error: Error });
+    t.match(await recordOf(url, 'k'), { state: 'completed', last_error: null });
+    lane.refuse(false);
+    await until('it is noted', async () =>
+      (await recordOf(url, 'k'))?.last_error?.startsWith('the answer broke'),
+    );
   },
 );
 

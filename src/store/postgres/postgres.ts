@@ -44,6 +44,7 @@ import type { Statement } from './sql/statement.ts';
 import { StatementError } from './statement-error.ts';
 import { Taker } from './taker.ts';
 import { defaultTimeouts, type Timeouts, withBytes } from './timeouts.ts';
+import { untilTaken } from './until-taken.ts';
 
 export interface PostgresOptions {
   readonly url: string;
@@ -174,7 +175,8 @@ export class PostgresStore implements Store {
 
   async noteBrokenAnswerIfHeld({ scope, key, attempt, error }: BrokenAnswer): Promise<void> {
     const values = [scope, key, attempt, error];
-    await available(this.#settling.query(noteBrokenAnswer, values, this.#timeouts.settleMs));
+    const note = () => this.#settling.query(noteBrokenAnswer, values, this.#timeouts.settleMs);
+    await available(untilTaken(note, () => this.#closing !== null));
   }
 
   async read(ids: readonly RecordId[]): Promise<readonly (StoredRecord | null)[]> {
