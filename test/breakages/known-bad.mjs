@@ -226,9 +226,9 @@ export const breakages = [
   {
     rule: 'known bad: undici retries',
     file: 'src/upstream/client.ts',
-    find: 'else call.dispatch(this.#pool);',
+    find: 'this.#pool.dispatch(options, call);',
     replace:
-      "else call.dispatch(this.#pool.compose(interceptors.retry({ methods: ['POST'], minTimeout: 1, statusCodes: [500, 502, 503] })));",
+      "this.#pool\n      .compose(interceptors.retry({ methods: ['POST'], minTimeout: 1, statusCodes: [500, 502, 503] }))\n      .dispatch(options, call);",
     more: [
       {
         file: 'src/upstream/client.ts',
