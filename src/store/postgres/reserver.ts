@@ -77,7 +77,9 @@ export class Reserver {
     failure: StatementError,
     inserts: number,
   ): Promise<ReserveResult[]> {
-    if (failure.concernsOneRow && all.length > 1) {
+    // The server answered twice, and it may be one row that fails them all.
+    const goAlone = failure.concernsOneRow || (inserts === maxTries && failure.mayConcernOneRow);
+    if (goAlone && all.length > 1) {
       const singles = await Promise.all(all.map((one) => this.#reserveAll([one], inserts)));
       return singles.flat();
     }

@@ -49,7 +49,9 @@ export class Taker {
       }
     } catch (error) {
       failure = error as StatementError;
-      if (failure.concernsOneRow && all.length > 1) {
+      // The server answered twice, and it may be one row that fails them all.
+      const goAlone = failure.concernsOneRow || (tries === maxTries && failure.mayConcernOneRow);
+      if (goAlone && all.length > 1) {
         const singles = await Promise.all(all.map((one) => this.#takeOverAll([one], tries)));
         return singles.flat();
       }
