@@ -199,6 +199,13 @@ export const breakages = [
     test: 'test/store/claim-neighbours.test.ts',
   },
   {
+    rule: 'a key that the server never takes costs no other its mark',
+    file: 'src/store/postgres/marker.ts',
+    find: 'failure.mayConcernOneRow',
+    replace: 'failure.concernsOneRow',
+    test: 'test/store/claim-neighbours.test.ts',
+  },
+  {
     rule: 'a locked row holds no confirmation that came with it',
     file: 'src/store/postgres/front.ts',
     find: 'if (failure.concernsOneRow && mine.length > 1)',

@@ -60,4 +60,16 @@ for (const code of ['XX001', 'P0001']) {
       );
     },
   );
+
+  t.test(`marks: one that the server never takes (${code}) does not cost the others theirs`, async (t) => {
+    const harness = await refusing(t, 'UPDATE', code);
+    const [store] = harness.stores;
+    const all = await Promise.all(keys.map((key) => reserved(store, { key, marks: true })));
+    await harness.refuse();
+    const results = await Promise.all(all.map((one) => store.markDispatchedIfHeld(heldBy(one))));
+    t.same(
+      results.map(({ kind }) => kind),
+      keys.map((key) => (key === 'bad' ? 'unavailable' : 'marked')),
+    );
+  });
 }

@@ -48,8 +48,8 @@ export class Marker {
         resolve({ kind: marked.has(held.attempt) ? 'marked' : 'refused' });
     } catch (error) {
       const failure = error as StatementError;
-      // A row that somebody has locked must not hold its neighbours.
-      if (failure.concernsOneRow && sorted.length > 1)
+      // A row that somebody has locked, or that the server never takes, must not hold its neighbours.
+      if (failure.mayConcernOneRow && sorted.length > 1)
         await Promise.all(sorted.map((item) => this.#run([item])));
       else for (const { resolve } of sorted) resolve({ kind: 'unavailable', cause: failure });
     }
