@@ -41,12 +41,12 @@ t.test('it opens on the third statement without answer, and one statement finds 
 });
 
 t.test('what the server says of one row is an answer', async (t) => {
-  for (const code of ['22001', '23505', '40001', '40P01', '54000', '55P03']) {
+  for (const code of ['22001', '23505', '40001', '40P01', '54000', '55P03', 'P0001', 'XX001', 'XX002']) {
     const breaker = new Breaker(() => 0);
     for (let i = 0; i < 10; i += 1) breaker.failed(definite(code));
     t.ok(breaker.admits, code);
   }
-  for (const code of ['25006', '53300', '42P01']) {
+  for (const code of ['25006', '53300', '42P01', 'XX000', '58030']) {
     const breaker = new Breaker(() => 0);
     for (let i = 0; i < 3; i += 1) breaker.failed(definite(code));
     t.notOk(breaker.admits, code);
@@ -79,23 +79,29 @@ t.test(
   },
 );
 
-t.test('rows that others hold never open it', async (t) => {
-  const { url } = await testDatabase(t);
-  await migrateUp(url);
-  const store = new PostgresStore({ url, poolSize: 10, durability: 'strict' });
-  t.teardown(() => store.close(0));
-  await query(
-    url,
-    `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    IF NEW.path = '/locked' THEN RAISE EXCEPTION USING ERRCODE = '55P03'; END IF; RETURN NEW; END $$`,
-  );
-  await query(
-    url,
-    'CREATE TRIGGER slow BEFORE INSERT ON oncegate.record FOR EACH ROW EXECUTE FUNCTION slow()',
-  );
-  for (let i = 0; i < 5; i += 1) {
-    t.equal((await store.reserve(reservation({ path: '/locked' }))).kind, 'unavailable');
-    t.notOk(store.isRefusing);
-  }
-  t.equal((await store.reserve(reservation())).kind, 'reserved');
-});
+for (const [what, code] of [
+  ['rows that others hold', '55P03'],
+  ['keys that a trigger refuses', 'P0001'],
+  ['keys on a damaged page', 'XX001'],
+]) {
+  t.test(`${what} never open it`, async (t) => {
+    const { url } = await testDatabase(t);
+    await migrateUp(url);
+    const store = new PostgresStore({ url, poolSize: 10, durability: 'strict' });
+    t.teardown(() => store.close(0));
+    await query(
+      url,
+      `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF NEW.path = '/refused' THEN RAISE EXCEPTION USING ERRCODE = '${code}'; END IF; RETURN NEW; END $$`,
+    );
+    await query(
+      url,
+      'CREATE TRIGGER refuse BEFORE INSERT ON oncegate.record FOR EACH ROW EXECUTE FUNCTION refuse()',
+    );
+    for (let i = 0; i < 5; i += 1) {
+      t.equal((await store.reserve(reservation({ path: '/refused' }))).kind, 'unavailable');
+      t.notOk(store.isRefusing);
+    }
+    t.equal((await store.reserve(reservation())).kind, 'reserved');
+  });
+}

@@ -39,9 +39,9 @@ export class Breaker {
     this.#probing = false;
   }
 
-  /** A server that says no to a statement has answered: conflicts, lock waits and bad values are no trouble of the store. */
+  /** A server that says no to a statement has answered: conflicts, lock waits, bad values and bad rows are no trouble of the store. */
   failed(failure: StatementError): void {
-    if (failure.failure === 'definite' && failure.concernsOneRow) {
+    if (failure.isAnswer) {
       this.answered();
       return;
     }

@@ -40,6 +40,14 @@ export class StatementError extends Error {
     return this.sqlState !== null && !/^(08|53|57P)/.test(this.sqlState);
   }
 
+  /**
+   * The server is well and says no to this: also where a trigger raises (P0) or a page is damaged (XX001, XX002), of which nobody knows
+   * what became of the row.
+   */
+  get isAnswer(): boolean {
+    return this.concernsOneRow || /^(P0|XX00[12])/.test(this.sqlState ?? '');
+  }
+
   /** The value itself is refused; repeating it can never succeed. */
   get isDataFault(): boolean {
     return this.failure === 'definite' && /^(22|23|54)/.test(this.sqlState ?? '');
