@@ -38,10 +38,12 @@ class Watched extends Budget {
 interface Scene {
   readonly answerBytes: number;
   readonly maxStoredBytes: number;
+  /** A large answer is not handed on before `settle` says so. */
+  readonly waits?: boolean;
 }
 
 /** A server that keeps each answer of the upstream whole, and hands on those that are too large for that. */
-async function keeping(t: Test, { answerBytes, maxStoredBytes }: Scene) {
+async function keeping(t: Test, { answerBytes, maxStoredBytes, waits = false }: Scene) {
   const upstream = await testUpstream(t, (_one, res) => void res.end(Buffer.alloc(answerBytes, 'x')));
   const client = new UpstreamClient({ ...target(upstream.url), connections });
   t.teardown(() => client.destroy());
@@ -53,7 +55,8 @@ async function keeping(t: Test, { answerBytes, maxStoredBytes }: Scene) {
     capture.attach(client.dispatch({ ...post, timeoutMs: 60_000 }, capture));
     const captured = await capture.captured;
     kinds.push(captured.kind);
-    if (captured.kind === 'large') return capture.streamTo(res, capture.clientHeaders());
+    const stream = () => capture.streamTo(res, capture.clientHeaders());
+    if (captured.kind === 'large') return waits ? void settle.push(() => void stream()) : stream();
     settle.push(() => {
       capture.arriving.close();
       res.end(String(captured.body.length));
@@ -108,5 +111,17 @@ t.test('large answers that nobody reads count, and their clients are cut when it
   t.ok(other.add(limitBytes), 'what has to be kept finds room at once');
   other.close();
   for (const socket of sockets) socket.destroy();
+  await until('nothing is held', () => budget.heldBytes === 0);
+});
+
+t.test('a large answer counts while it waits for the store', async (t) => {
+  const answerBytes = 3_000_000;
+  const maxStoredBytes = 1_000_000;
+  const { port, budget, settle } = await keeping(t, { answerBytes, maxStoredBytes, waits: true });
+  const answer = ask(`http://127.0.0.1:${port}/`);
+  await until('its beginning is here', () => settle.length > 0);
+  t.ok(budget.heldBytes > maxStoredBytes);
+  settle[0]?.();
+  t.equal((await answer).body.length, answerBytes);
   await until('nothing is held', () => budget.heldBytes === 0);
 });
