@@ -12,7 +12,7 @@ import { renewalsPerLease, renewOnce } from './loops/lease-keeper.ts';
 import { Loop } from './loops/loop.ts';
 import { reapLimit, reapOnce } from './loops/reaper.ts';
 import { Sweeper, sweepLimit } from './loops/sweeper.ts';
-import { heldLimitOf, memoryShare } from './memory.ts';
+import { heldLimitOf, memoryShare, requestLimitOf } from './memory.ts';
 import { Readiness } from './ops/readiness.ts';
 import { createOpsServer } from './ops/server.ts';
 import { Attempts } from './proxy/attempts.ts';
@@ -76,7 +76,8 @@ export async function start(options: StartOptions): Promise<Running> {
   const lease = new Lease(store, config.leaseMs);
   const attempts = new Attempts();
   const clients = new Clients(log);
-  const heldLimitBytes = heldLimitOf(memoryShare(config.workers));
+  const shareBytes = memoryShare(config.workers);
+  const heldLimitBytes = heldLimitOf(shareBytes);
   const budget = new Budget(heldLimitBytes);
   // Once is enough, also where the first process of several holds no requests.
   if (worker === null || worker === '1') warnOfLarge(policies, budget, log);
@@ -107,7 +108,7 @@ export async function start(options: StartOptions): Promise<Running> {
   // Nothing listens before the start is over.
   const health = { notStarted: () => null, notReady: () => readiness.notReady(), metrics };
   const ops = createOpsServer(health);
-  const { app: data, cut } = await createProxyServer(deps);
+  const { app: data, cut } = await createProxyServer(deps, new Budget(requestLimitOf(shareBytes)));
   const sweeper = new Sweeper({ store, lease, unsent: attempts.unsent, nowMs: () => performance.now() });
   const loops: Loop[] = [];
 

@@ -4,6 +4,9 @@ import { totalmem } from 'node:os';
 const mostHeldBytes = 256 * 1_048_576;
 /** Of what the container may use: bodies, which are outside the heap. A third is left for code, sockets, and young objects. */
 const heldPart = 1 / 4;
+/** Likewise: connections, and requests without their bodies. These are in the heap, beside 30 MB of the program's own. */
+const mostRequestBytes = 256 * 1_048_576;
+const requestPart = 1 / 8;
 /** The Dockerfile has the same number, for the process that the image starts. */
 const heapPercent = 40;
 /** MB of each half of the room for new objects; what garbage.ts holds others to. */
@@ -25,6 +28,13 @@ export function memoryShare(
 /** Bytes of bodies that may be held at once (proxy/budget.ts). */
 export function heldLimitOf(shareBytes: number | null): number {
   return shareBytes === null ? mostHeldBytes : Math.min(mostHeldBytes, Math.floor(shareBytes * heldPart));
+}
+
+/** Bytes of connections, and of requests without their bodies, that may be held at once (proxy/request-memory.ts). */
+export function requestLimitOf(shareBytes: number | null): number {
+  return shareBytes === null
+    ? mostRequestBytes
+    : Math.min(mostRequestBytes, Math.floor(shareBytes * requestPart));
 }
 
 /**

@@ -1,12 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { totalmem } from 'node:os';
 import { memoryUsage } from 'node:process';
 import t from 'tap';
-import { heldLimitOf, memoryShare, workerFlags } from '../src/memory.ts';
+import { heldLimitOf, memoryShare, requestLimitOf, workerFlags } from '../src/memory.ts';
 import { ask } from './helpers/client.ts';
 import { sidecarProcess } from './helpers/sidecar.ts';
+import { until } from './helpers/until.ts';
 import { testUpstream } from './helpers/upstream.ts';
+import { connect, seen } from './proxy/pass-through-server.ts';
 
 const mb = 1_048_576;
 
@@ -29,6 +32,12 @@ t.test('bodies take a quarter of the container, and 256 MB at most', async (t) =
   t.equal(heldLimitOf(1024 * mb), 256 * mb);
   t.equal(heldLimitOf(512 * mb), 128 * mb);
   t.equal(heldLimitOf(256 * mb), 64 * mb);
+});
+
+t.test('connections and heads take an eighth of it, which is less than a third of the heap', async (t) => {
+  t.equal(requestLimitOf(null), 256 * mb);
+  t.equal(requestLimitOf(4096 * mb), 256 * mb);
+  t.equal(requestLimitOf(256 * mb), 32 * mb);
 });
 
 t.test('workers share the heap of one, unless somebody has set it', async (t) => {
@@ -64,6 +73,33 @@ t.test('a sidecar in a small container holds less, and says which bodies it cann
     running.lines.some((line) => line.includes('allows 40 MB, but this process takes no body over 36 MB')),
     running.lines.join('\n'),
   );
+});
+
+t.test('a sidecar in a small container takes no more requests than it has memory for', async (t) => {
+  const upstream = await testUpstream(t, ({ url }, res) => void (url === '/held' ? null : res.end()));
+  const running = await sidecarProcess(t, { upstream: upstream.url, env: inContainer(64 * mb) });
+  const port = Number(new URL(running.dataUrl).port);
+  const head = `GET /held HTTP/1.1\r\nHost: a\r\nX-Long: ${'x'.repeat(15_000)}\r\n\r\n`;
+  const spare = await connect(t, port);
+  const sockets: Socket[] = [];
+  let isFull = false;
+  await until('a connection finds no room', async () => {
+    const socket = await connect(t, port);
+    socket.once('close', () => (isFull = true)).resume();
+    socket.write(head);
+    return sockets.push(socket) === 400 || isFull;
+  });
+  t.ok(isFull, 'no 400 of them are taken');
+  const refused = seen(spare, (text) => text.endsWith('}'));
+  spare.write(head);
+  t.match(await refused, /^HTTP\/1\.1 503 .*connection: close.*"overloaded"/is);
+  for (const socket of sockets) socket.destroy();
+  const statusOf = () =>
+    ask(running.dataUrl, { method: 'GET' }).then(
+      ({ status }) => status,
+      () => 0,
+    );
+  await until('all of it is free again', async () => (await statusOf()) === 200);
 });
 
 t.test('two workers share the container', { skip: process.platform !== 'linux' }, async (t) => {

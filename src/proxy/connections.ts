@@ -1,17 +1,22 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Budget } from './budget.ts';
+import { connectionBytes, RequestMemory } from './request-memory.ts';
+import { Share } from './share.ts';
 import { defaultStallMs } from './untaken.ts';
 
 /** What is known of a connection. */
 interface Line {
+  /** Memory of the connection itself, and of the heads of its requests. */
+  readonly share: Share;
   /** Answers that it still waits for, oldest first. */
   readonly unfinished: ServerResponse[];
   /** A request has come on it. */
   isUsed: boolean;
   /** Why no further request is taken on it; null: requests are taken. */
   sealedBy: 'declined_upgrade' | 'refusal' | 'depth' | null;
-  /** Requests that came on a sealed connection. */
-  ignoredCount: number;
+  /** Requests that came on a sealed connection: Node keeps them until the last answer is written. */
+  readonly ignored: RequestMemory[];
   /** A request that was answered while its body was still coming. */
   lingering: IncomingMessage | null;
   /** When it last had no answer to wait for, or began to linger, and how many bytes had come by then. */
@@ -22,7 +27,7 @@ interface Line {
   takenAtMs: number;
 }
 
-/** A client that sends more than this on a sealed connection is cut: each of them takes memory until the last answer is written. */
+/** A client that sends more than this on a sealed connection is cut. */
 const maxIgnored = 100;
 
 export interface ConnectionLimits {
@@ -56,16 +61,25 @@ const line = Symbol('line');
 
 type LineSocket = Socket & { [line]?: Line };
 
+const memory = Symbol('memory');
+
+type Counted = ServerResponse & { [memory]?: RequestMemory };
+
+/** `crowded`: there is no room for it. `ignored`: its connection is sealed, and it is neither run nor answered. */
+export type Expected = 'expected' | 'crowded' | 'ignored';
+
 /**
  * The data port's connections, upgraded ones too. Each owns the answers that it still waits for: Node tells only the first of them
  * when the connection closes, for the others have no socket yet. Here all of them get their one 'close'.
  */
 export class Connections {
   readonly #open = new Set<LineSocket>();
+  readonly #budget: Budget;
   readonly #limits: ConnectionLimits;
   #isEnding = false;
 
-  constructor(server: Server, limits: Partial<ConnectionLimits> = {}) {
+  constructor(server: Server, budget: Budget, limits: Partial<ConnectionLimits> = {}) {
+    this.#budget = budget;
     this.#limits = { ...defaults, ...limits };
     server.on('connection', (socket: LineSocket) => this.#add(socket));
     const watch = setInterval(() => this.#closeOverdue(), this.#limits.watchMs).unref();
@@ -73,11 +87,15 @@ export class Connections {
   }
 
   #add(socket: LineSocket): void {
+    const share = new Share(this.#budget, socket.remoteAddress);
+    // To say why would take more than there is.
+    if (!share.tryTake(connectionBytes)) return void socket.destroy();
     const added: Line = {
+      share,
       unfinished: [],
       isUsed: false,
       sealedBy: null,
-      ignoredCount: 0,
+      ignored: [],
       lingering: null,
       sinceMs: performance.now(),
       sinceBytes: 0,
@@ -90,25 +108,30 @@ export class Connections {
       this.#open.delete(socket);
       // Each takes itself off the list.
       for (const res of added.unfinished.slice()) abandon(res);
+      for (const ignored of added.ignored) ignored.letGo();
+      share.give(connectionBytes);
     });
   }
 
-  /** A request has come on this connection. false: the connection is sealed, and the request is neither run nor answered. */
-  expect(res: ServerResponse): boolean {
+  /** A request has come on this connection. */
+  expect(res: Counted): Expected {
     const known = lineOf(res);
-    if (known === undefined) return true;
+    if (known === undefined) return 'expected';
     if (known.sealedBy === null && known.unfinished.length >= this.#limits.depth) {
       known.sealedBy = 'depth';
       for (const last of known.unfinished.slice(-1)) endAfter(last, res.req.socket);
     }
     if (known.sealedBy !== null) {
       ignore(known, res);
-      return false;
+      return 'ignored';
     }
     known.isUsed = true;
     known.unfinished.push(res);
     res.once('close', answered);
-    return true;
+    const taken = RequestMemory.tryTake(known.share, res.req);
+    if (taken === null) return 'crowded';
+    res[memory] = taken;
+    return 'expected';
   }
 
   /** An upgrade was declined: this request is the last on its connection. */
@@ -199,9 +222,19 @@ export function sealAfterRefusal(socket: LineSocket): void {
 }
 
 /** Cutting the connection at once would take the refusal away, which Node writes only after it has parsed all that came. */
-function ignore(known: Line, { req }: ServerResponse): void {
-  if (known.sealedBy !== 'declined_upgrade' && ++known.ignoredCount <= maxIgnored) req.resume();
-  else req.socket.destroy();
+function ignore({ sealedBy, ignored, share }: Line, { req }: ServerResponse): void {
+  const taken =
+    sealedBy === 'declined_upgrade' || ignored.length === maxIgnored
+      ? null
+      : RequestMemory.tryTake(share, req);
+  if (taken === null) return void req.socket.destroy();
+  ignored.push(taken);
+  req.resume();
+}
+
+/** What was taken for this request, for whoever works on it when its client has left. */
+export function memoryOf(res: Counted): RequestMemory | null {
+  return res[memory] ?? null;
 }
 
 /** Not by `res.socket`: a request sent on the heels of another has none until that one is answered. */
@@ -209,8 +242,9 @@ function lineOf(res: ServerResponse): Line | undefined {
   return (res.req.socket as LineSocket)[line];
 }
 
-function answered(this: ServerResponse): void {
+function answered(this: Counted): void {
   const { req } = this;
+  this[memory]?.letGo();
   const known = lineOf(this) as Line;
   known.unfinished.splice(known.unfinished.indexOf(this), 1);
   mark(known, req.socket, req.complete ? null : req);

@@ -4,7 +4,16 @@ import type { RecordId } from '../core/record.ts';
 import type { Outcome } from '../core/settle.ts';
 import { requestDone } from '../events.ts';
 import type { Budget } from './budget.ts';
+import type { RequestMemory } from './request-memory.ts';
 import { Share } from './share.ts';
+
+interface ExchangeFacts {
+  readonly policy: Policy;
+  readonly requestId: string;
+  readonly budget: Budget;
+  /** What was taken for the request itself. */
+  readonly memory?: RequestMemory | null;
+}
 
 /** A guarded request and what is learnt about it on its way. */
 export class Exchange {
@@ -18,6 +27,7 @@ export class Exchange {
   readonly #startedMs = performance.now();
   /** Memory on behalf of its client. */
   readonly share: Share;
+  readonly #memory: RequestMemory | null;
   #heldBytes = 0;
 
   /** Kept only while it may still be sent. */
@@ -35,13 +45,15 @@ export class Exchange {
   constructor(
     req: IncomingMessage,
     res: ServerResponse,
-    { policy, requestId, budget }: { policy: Policy; requestId: string; budget: Budget },
+    { policy, requestId, budget, memory = null }: ExchangeFacts,
   ) {
     this.req = req;
     this.res = res;
     this.policy = policy;
     this.requestId = requestId;
     this.share = new Share(budget, req.socket.remoteAddress);
+    this.#memory = memory;
+    memory?.keep();
     const url = req.url ?? '/';
     const mark = url.indexOf('?');
     this.path = mark === -1 ? url : url.slice(0, mark);
@@ -81,6 +93,7 @@ export class Exchange {
   /** Publishes the one event of this request. */
   done(): void {
     this.letGo();
+    this.#memory?.letGo();
     // Spelled out: a spread costs more than all the rest.
     requestDone.publish({
       requestId: this.requestId,

@@ -8,7 +8,8 @@ import { problemReply } from '../core/problem.ts';
 import { ambiguousPath, type FramingFault, framingFault } from '../core/request.ts';
 import { isGuarded } from '../core/routes.ts';
 import { passDone } from '../events.ts';
-import { Connections, sealAfterRefusal } from './connections.ts';
+import type { Budget } from './budget.ts';
+import { Connections, memoryOf, sealAfterRefusal } from './connections.ts';
 import type { ProxyDeps } from './deps.ts';
 import { Exchange } from './exchange.ts';
 import { handle } from './handle.ts';
@@ -40,14 +41,20 @@ const stopping: Refusal = {
     'This instance is stopping and takes no new request. Nothing was forwarded. Retry with the same key after the time in Retry-After.',
 };
 
+const crowded: Refusal = {
+  code: 'overloaded',
+  detail:
+    'There is no room for this request at the moment. Nothing was forwarded. Send it again after the time in Retry-After.',
+};
+
 export interface ProxyServer {
   readonly app: FastifyInstance;
   /** Ends every connection, also one that became or wants to become a WebSocket. */
   readonly cut: () => void;
 }
 
-/** The data port: guarded requests are taken here, all others pass through. */
-export async function createProxyServer(deps: ProxyDeps): Promise<ProxyServer> {
+/** The data port: guarded requests are taken here, all others pass through. `heads`: memory of connections and of requests without their bodies. */
+export async function createProxyServer(deps: ProxyDeps, heads: Budget): Promise<ProxyServer> {
   const options = passThroughServerOptions(requestIdOf);
   const app = fastify({
     ...options,
@@ -64,7 +71,7 @@ export async function createProxyServer(deps: ProxyDeps): Promise<ProxyServer> {
       else refuseUnreadable(error, socket);
     },
   });
-  const connections = new Connections(app.server);
+  const connections = new Connections(app.server, heads);
   app.addHook('preClose', (done) => {
     connections.endAfterAnswers();
     done();
@@ -77,10 +84,11 @@ export async function createProxyServer(deps: ProxyDeps): Promise<ProxyServer> {
   // Node would answer it with an empty 417; framingFault has ours.
   app.server.on('checkExpectation', (req, res) => app.routing(req, res));
   app.addHook('onRequest', (request, reply, done) => {
-    if (!connections.expect(reply.raw)) return;
+    const expected = connections.expect(reply.raw);
+    if (expected === 'ignored') return;
     // Node has thrown away what came behind it in the same packet: the next bytes may be the midst of something.
     if (isDeclinedUpgrade(request.raw)) connections.sealAfterDecline(reply.raw);
-    const refusal = connections.isEnding ? stopping : null;
+    const refusal = connections.isEnding ? stopping : expected === 'crowded' ? crowded : null;
     if (!take(deps, guardedMethods, { request, reply, refusal })) done();
   });
   app.decorateRequest('taken', false);
@@ -121,7 +129,13 @@ function take(
   if (fault === null && !policy.requireKey && !carriesKey(deps, req)) return false;
   request.taken = true;
   reply.hijack();
-  const exchange = new Exchange(req, reply.raw, { policy, requestId: request.id, budget: deps.budget });
+  const memory = memoryOf(reply.raw);
+  const exchange = new Exchange(req, reply.raw, {
+    policy,
+    requestId: request.id,
+    budget: deps.budget,
+    memory,
+  });
   void (fault === null ? handle(deps, exchange) : refuse(exchange, fault));
   return true;
 }

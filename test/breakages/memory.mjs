@@ -98,4 +98,33 @@ export const breakages = [
     replace: '',
     test: 'test/proxy/slow-clients.test.ts',
   },
+  {
+    rule: 'requests count beside their bodies',
+    file: 'src/proxy/request-memory.ts',
+    find: 'return share.tryTake(bytes) ? new RequestMemory(share, bytes) : null;',
+    replace: 'share.take(bytes);\n    return new RequestMemory(share, bytes);',
+    test: 'test/proxy/connections.test.ts',
+    alsoBy: [{ test: 'test/memory.test.ts' }],
+  },
+  {
+    rule: 'connections count',
+    file: 'src/proxy/connections.ts',
+    find: 'if (!share.tryTake(connectionBytes)) return void socket.destroy();',
+    replace: 'share.take(connectionBytes);',
+    test: 'test/proxy/connections.test.ts',
+  },
+  {
+    rule: 'what comes on a sealed connection counts',
+    file: 'src/proxy/connections.ts',
+    find: 'if (taken === null) return void req.socket.destroy();',
+    replace: 'if (taken === null) return void req.resume();',
+    test: 'test/proxy/connections.test.ts',
+  },
+  {
+    rule: 'a request counts until it is done',
+    file: 'src/proxy/exchange.ts',
+    find: 'memory?.keep();',
+    replace: '',
+    test: 'test/proxy/budget.test.ts',
+  },
 ];

@@ -13,6 +13,7 @@ import { Budget } from '../../src/proxy/budget.ts';
 import { Capture } from '../../src/proxy/capture.ts';
 import { Exchange } from '../../src/proxy/exchange.ts';
 import { send } from '../../src/proxy/reply.ts';
+import { RequestMemory } from '../../src/proxy/request-memory.ts';
 import { networkOf, Share } from '../../src/proxy/share.ts';
 import { ask } from '../helpers/client.ts';
 import { sidecar } from '../helpers/sidecar.ts';
@@ -284,4 +285,17 @@ t.test('duplicates that wait keep no body in memory', async (t) => {
   t.equal(upstream.executions.length, 1);
   finish();
   for (const { status } of await Promise.all(all)) t.equal(status, 200);
+});
+
+t.test('a request counts until it is done, also when its client has left', (t) => {
+  const budget = new Budget(100_000);
+  const req = { url: '/', rawHeaders: [], socket: {} } as unknown as IncomingMessage;
+  const memory = RequestMemory.tryTake(new Share(budget, 'a'), req);
+  const res = { headersSent: false } as ServerResponse;
+  const exchange = new Exchange(req, res, { policy: {} as Policy, requestId: 'r', budget, memory });
+  memory?.letGo();
+  t.ok(budget.heldBytes > 0);
+  exchange.done();
+  t.equal(budget.heldBytes, 0);
+  t.end();
 });

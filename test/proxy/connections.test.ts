@@ -2,21 +2,33 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
-import { type ConnectionLimits, Connections } from '../../src/proxy/connections.ts';
+import { Budget } from '../../src/proxy/budget.ts';
+import { type ConnectionLimits, Connections, type Expected, memoryOf } from '../../src/proxy/connections.ts';
 import { until } from '../helpers/until.ts';
 import { connect, seen } from './pass-through-server.ts';
 
 const never = { lingerMs: 1e9, lingerBytes: 1e9, quietMs: 1e9, watchMs: 5 };
 
-async function serve(t: Test, limits: Partial<ConnectionLimits>, answer?: RequestListener): Promise<number> {
+interface Scene extends Partial<ConnectionLimits> {
+  readonly budget?: Budget;
+  readonly onExpected?: (expected: Expected) => void;
+}
+
+async function serve(
+  t: Test,
+  { budget = new Budget(1e9), onExpected = () => {}, ...limits }: Scene,
+  answer?: RequestListener,
+): Promise<number> {
   const server = createServer((req, res) => {
-    if (!connections.expect(res)) return;
+    const expected = connections.expect(res);
+    onExpected(expected);
+    if (expected === 'ignored') return;
     if (answer === undefined) res.end('early');
     else answer(req, res);
   });
   // As Fastify sets it: no limit for the rest of a body.
   server.requestTimeout = 0;
-  const connections = new Connections(server, { ...never, ...limits });
+  const connections = new Connections(server, budget, { ...never, ...limits });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.teardown(() => {
@@ -127,3 +139,69 @@ t.test('a client that takes nothing of an answer that has ended is cut', async (
   await until('it is cut', () => isCut);
   t.pass('cut');
 });
+
+t.test('connections and the heads of their requests count until they are over', async (t) => {
+  const budget = new Budget(1e9);
+  const answers: (() => void)[] = [];
+  const port = await serve(t, { budget }, (_req, res) => void answers.push(() => res.end('early')));
+  const socket = await connect(t, port);
+  await until('the connection counts', () => budget.heldBytes > 0);
+  const idleBytes = budget.heldBytes;
+  const large = get.replace('Host', `X: ${'x'.repeat(10_000)}\r\nHost`);
+  socket.write(large.repeat(3));
+  await until('all have come', () => answers.length === 3);
+  t.ok(budget.heldBytes >= idleBytes + 30_000);
+  const all = seen(socket, (text) => text.split('early').length === 4);
+  for (const answer of answers) answer();
+  await all;
+  await until('what was answered does not count', () => budget.heldBytes === idleBytes);
+  socket.write(large.repeat(3));
+  await until('they have come', () => answers.length === 6);
+  socket.resetAndDestroy();
+  await until('nor what nobody waits for', () => budget.heldBytes === 0);
+});
+
+t.test('what works on when its client has left keeps its memory', async (t) => {
+  const budget = new Budget(1e9);
+  let letGo: (() => void) | undefined;
+  const port = await serve(t, { budget }, (_req, res) => {
+    const memory = memoryOf(res);
+    memory?.keep();
+    res.once('close', () => {
+      letGo = () => memory?.letGo();
+    });
+  });
+  const socket = await connect(t, port);
+  socket.write(get);
+  await until('it has come', () => budget.heldBytes > 20_000);
+  socket.resetAndDestroy();
+  const end = await until('its client has left', () => letGo);
+  await until('its connection does not count', () => budget.heldBytes < 10_000);
+  t.ok(budget.heldBytes > 0);
+  end();
+  t.equal(budget.heldBytes, 0);
+});
+
+t.test(
+  'where there is no room requests are crowded, what comes on sealed connections too, and further connections end',
+  async (t) => {
+    const budget = new Budget(100_000);
+    const seenOnes: Expected[] = [];
+    const port = await serve(t, { budget, depth: 4, onExpected: (one) => seenOnes.push(one) }, () => {});
+    const first = await connect(t, port);
+    first.write(get.repeat(3));
+    await until('they have come', () => seenOnes.length === 3);
+    const second = await connect(t, port);
+    second.write(get.repeat(4));
+    await until('these too', () => seenOnes.length === 7);
+    t.equal(seenOnes[0], 'expected');
+    t.equal(seenOnes.at(-1), 'crowded');
+    const third = await connect(t, port);
+    await until('it ends', () => third.destroyed || third.readableEnded || !third.write(''));
+    second.write(get);
+    await until('a sealed one ends', () => second.destroyed || !second.write(''));
+    t.equal(seenOnes.at(-1), 'ignored');
+    first.destroy();
+    await until('all is given back', () => budget.heldBytes === 0);
+  },
+);
