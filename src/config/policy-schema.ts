@@ -148,7 +148,7 @@ const upstreamFields = {
     .describe('Origin of the service: scheme, host, port. Paths are forwarded unchanged.')
     .meta({ examples: ['http://127.0.0.1:3000'] }),
   timeout: durationField('1ms', '24h').describe(
-    'From queueing a request to the last byte of its answer, without the time for which a slow client holds it up; then the outcome is unknown.',
+    'From queueing a request to the last byte of its answer, without the time for which a slow client holds it up; then the outcome is unknown. What has queued for half of it is not sent.',
   ),
   connections: z.int().min(1).max(65_535).describe('Connections to this upstream, at most.'),
   host: z.enum(['preserve', 'upstream']).describe("Host header: the client's own, or the upstream's name."),

@@ -2,6 +2,12 @@
 const maxTimerMs = 2 ** 31 - 1;
 
 /**
+ * Of a call's time, at most, until it is sent. One that is sent with little of it left ends as unknown, however quick the upstream is;
+ * one that is not sent is free to be tried again.
+ */
+const unsentPart = 1 / 2;
+
+/**
  * Milliseconds that an answer may be held up by us in all. Longer than any sink holds one (proxy/capture.ts): whatever goes wrong
  * there, the call ends and its connection is free.
  */
@@ -12,6 +18,7 @@ export class CallClock {
   readonly #onOver: () => void;
   #leftMs: number;
   #heldLeftMs: number;
+  #isSent = false;
   #isHeld = false;
   #sinceMs = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -23,6 +30,18 @@ export class CallClock {
   }
 
   start(): void {
+    this.#sinceMs = performance.now();
+    this.#timer = setTimeout(judge, Math.min(this.#leftMs * unsentPart, maxTimerMs), this);
+  }
+
+  /** It has all the time that is left. */
+  sent(): void {
+    this.#isSent = true;
+  }
+
+  judge(): void {
+    if (!this.#isSent) return this.#onOver();
+    this.#leftMs -= performance.now() - this.#sinceMs;
     this.#run(this.#leftMs);
   }
 
@@ -53,4 +72,8 @@ export class CallClock {
     this.#sinceMs = performance.now();
     this.#timer = setTimeout(this.#onOver, Math.min(ms, maxTimerMs));
   }
+}
+
+function judge(clock: CallClock): void {
+  clock.judge();
 }

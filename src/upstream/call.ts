@@ -116,6 +116,7 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall, Turn {
     if (!mayStart || this.#ending !== null)
       throw new UpstreamFault('start_refused', 'the attempt may no longer start');
     this.#abort = abort;
+    this.#clock.sent();
     failpoint('request_start');
   }
 

@@ -14,7 +14,7 @@ export interface UpstreamRequest {
   /** Flat list; hop-by-hop fields, Expect and Upgrade must be gone: undici refuses them, provably unsent. */
   readonly headers: readonly string[];
   readonly body: Buffer;
-  /** From queueing to the last byte, without the time in which the sink reads no more. */
+  /** From queueing to the last byte, without the time in which the sink reads no more. What is not sent in half of it never is. */
   readonly timeoutMs: number;
   /** The last check, in undici's request-start, maybe before `dispatch` returns: false or a throw sends nothing, provably. */
   readonly mayStart: () => boolean;

@@ -104,7 +104,6 @@ export const breakages = [
     find: 'return share.tryTake(bytes) ? new RequestMemory(share, bytes) : null;',
     replace: 'share.take(bytes);\n    return new RequestMemory(share, bytes);',
     test: 'test/proxy/connections.test.ts',
-    alsoBy: [{ test: 'test/memory.test.ts' }],
   },
   {
     rule: 'connections count',

@@ -73,4 +73,19 @@ export const breakages = [
     replace: '',
     test: 'test/proxy/capture.test.ts',
   },
+  {
+    rule: 'what has queued for half of its time is not sent',
+    file: 'src/upstream/call-clock.ts',
+    find: 'this.#leftMs * unsentPart',
+    replace: 'this.#leftMs * 1',
+    more: [{ file: 'src/upstream/call-clock.ts', find: 'const unsentPart = 1 / 2;', replace: '' }],
+    test: 'test/upstream/call-clock.test.ts',
+  },
+  {
+    rule: 'what is sent has all of its time',
+    file: 'src/upstream/call.ts',
+    find: '    this.#clock.sent();\n',
+    replace: '',
+    test: 'test/upstream/client.test.ts',
+  },
 ];

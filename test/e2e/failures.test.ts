@@ -31,7 +31,8 @@ const head = (status: string, ...fields: string[]) =>
 const ok = `${head('201 Created', 'Content-Length: 5')}hello`;
 const cut = ok.slice(0, -2);
 const unframed = `${head('201 Created')}hello`;
-const timeout = '200ms';
+/** Half of it is for the connection. */
+const timeout = '400ms';
 
 const released = {
   status: 502,

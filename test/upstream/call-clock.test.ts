@@ -61,3 +61,16 @@ t.test('stopped, also in a pause', async (t) => {
   await setTimeout(50);
   t.equal(ends, 0);
 });
+
+t.test('half of it for what is not sent, all of it for what is', async (t) => {
+  const beganMs = performance.now();
+  const waiting = over(4_000, longMs);
+  waiting.clock.start();
+  const running = over(400, longMs);
+  running.clock.start();
+  running.clock.sent();
+  await running.isOver;
+  t.ok(performance.now() - beganMs >= 390);
+  await waiting.isOver;
+  t.ok(performance.now() - beganMs < 3_900);
+});

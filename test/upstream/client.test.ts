@@ -182,6 +182,15 @@ t.test('timed out or aborted in the queue: not started, and never sent later', a
   t.equal(asked, 0, 'nobody is asked about a call that has ended');
 });
 
+t.test('what is sent has all of its time', async (t) => {
+  const stuck: RawConnection[] = [];
+  const { client } = await pair(t, stuckOr(stuck));
+  const beganMs = performance.now();
+  const { ended } = send(client, { path: '/stuck', timeoutMs: 1_000 });
+  t.match(await ended, { kind: 'broken', timedOut: true });
+  t.ok(performance.now() - beganMs >= 990);
+});
+
 t.test('abort in flight is broken, abort after the end is nothing', async (t) => {
   const stuck: RawConnection[] = [];
   const { client } = await pair(t, stuckOr(stuck));
