@@ -47,6 +47,7 @@ export async function forward(deps: ProxyDeps, exchange: Exchange, what: Forward
       path: req.url ?? '/',
       headers: headersFor(deps, exchange, what),
       body: exchange.body ?? Buffer.alloc(0),
+      address: exchange.share.address,
       timeoutMs: upstream.timeoutMs,
       mayStart: () => {
         if (!deps.budget.hasRoom) throw new UpstreamFault('no_room', 'no memory is left for its answer');

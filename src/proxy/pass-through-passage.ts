@@ -92,7 +92,14 @@ export class Passage implements Dispatcher.DispatchHandler, Turn {
     // Until it is on the wire; then undici's own takes over, which an upload that makes progress puts off.
     this.#timer = setTimeout(expire, timeoutOf(target), this);
     this.#pools = pools;
-    if (pools.add(target, this)) return;
+    if (!pools.add(target, this)) this.refuse();
+  }
+
+  get address(): string {
+    return this.#facts.share.address;
+  }
+
+  refuse(): void {
     this.#end();
     this.#refuse(new PassThroughFault('overloaded'));
   }

@@ -65,10 +65,18 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall, Turn {
   /** `wait` starts it at once or later. The sink hears nothing before this returns. */
   dispatch(wait: (call: Call) => boolean): void {
     this.#clock.start();
-    if (!wait(this)) this.#fail(new UpstreamFault('no_room', 'too many requests wait for a connection'));
+    if (!wait(this)) this.refuse();
     failpoint('queued');
     this.#dispatched = true;
     if (this.#ending !== null) queueMicrotask(() => this.#deliver());
+  }
+
+  get address(): string {
+    return this.#request.address;
+  }
+
+  refuse(): void {
+    this.#fail(new UpstreamFault('no_room', 'too many requests wait for a connection'));
   }
 
   start(): void {
@@ -88,7 +96,7 @@ export class Call implements Dispatcher.DispatchHandler, UpstreamCall, Turn {
   }
 
   /** Instead of `dispatch`. */
-  refuse(reason: Error): void {
+  fail(reason: Error): void {
     this.#fail(reason);
     this.#dispatched = true;
     queueMicrotask(() => this.#deliver());

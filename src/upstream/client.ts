@@ -14,6 +14,8 @@ export interface UpstreamRequest {
   /** Flat list; hop-by-hop fields, Expect and Upgrade must be gone: undici refuses them, provably unsent. */
   readonly headers: readonly string[];
   readonly body: Buffer;
+  /** Of the client: those of one address wait behind each other. */
+  readonly address: string;
   /** From queueing to the last byte, without the time in which the sink reads no more. What is not sent in half of it never is. */
   readonly timeoutMs: number;
   /** The last check, in undici's request-start, maybe before `dispatch` returns: false or a throw sends nothing, provably. */
@@ -93,7 +95,7 @@ export class UpstreamClient implements CallOwner {
     if (this.#servername !== null) options.servername = this.#servername;
     const call = new Call(this, request, sink, options);
     if (this.#closing !== null)
-      call.refuse(new UpstreamFault('client_closed', 'the upstream client is closed'));
+      call.fail(new UpstreamFault('client_closed', 'the upstream client is closed'));
     else call.dispatch(this.#wait);
     return call;
   }

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, connect as netConnect, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
 import { readBody } from '../../src/proxy/body.ts';
 import { Budget } from '../../src/proxy/budget.ts';
@@ -135,6 +135,25 @@ t.test('the requests that wait for a connection are bounded', async (t) => {
     return statuses[0];
   });
   t.equal(refused, 503);
+});
+
+t.test('requests of one client do not keep those of others waiting', async (t) => {
+  const ends: (() => void)[] = [];
+  const upstream = await testUpstream(t, (_one, res) => void ends.push(() => res.end('ok')));
+  const { port, url } = await passThrough(t, [target(upstream.url, { connections: 1 })]);
+  const many = netConnect({ port, host: '127.0.0.1', localAddress: '127.0.0.2' });
+  many.on('error', () => {});
+  t.teardown(() => many.destroy());
+  many.resume().write('GET /many HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(100));
+  await upstream.received(1);
+  let status = 0;
+  void ask(`${url}/one`, { method: 'GET' }).then((answer) => (status = answer.status));
+  await until('it has its turn', () => {
+    ends.shift()?.();
+    return status > 0;
+  });
+  t.equal(status, 200);
+  t.ok(upstream.executions.length < 50, `${upstream.executions.length} of 101 ran`);
 });
 
 t.test('an upload that finds no room is not begun', async (t) => {

@@ -43,7 +43,7 @@ export class SimUpstreamClient implements CallOwner {
     const call = new Call(this, request, sink, { method, path, headers: headers as string[], body });
     this.#live.set(call, request);
     if (this.#isClosed) {
-      call.refuse(new Error('the upstream client is closed'));
+      call.fail(new Error('the upstream client is closed'));
       return call;
     }
     call.dispatch(() => {

@@ -46,6 +46,7 @@ export const post: UpstreamRequest = {
   path: '/charges?x=1',
   headers: ['Host', 'pay.example', 'Content-Type', 'application/json'],
   body: Buffer.from('{"amount":1}'),
+  address: 'a',
   timeoutMs: 5_000,
   mayStart: () => true,
 };

@@ -6,19 +6,26 @@ const longAgoMs = -60_000;
 class Request implements Turn {
   readonly name: string;
   readonly #started: string[];
+  readonly address: string;
   place = -1;
   queuedAtMs = 0;
   slowSinceMs: number | null = null;
   hasMadeWay = false;
   mayMakeWay = true;
+  isRefused = false;
 
-  constructor(name: string, started: string[]) {
+  constructor(name: string, started: string[], address = 'a') {
     this.name = name;
+    this.address = address;
     this.#started = started;
   }
 
   start(): void {
     this.#started.push(this.name);
+  }
+
+  refuse(): void {
+    this.isRefused = true;
   }
 
   makeWay(): boolean {
@@ -63,6 +70,42 @@ t.test('one that comes does not go before those that wait', async (t) => {
   await microtasks();
   t.same(started, ['0', '1']);
 });
+
+t.test(
+  'one of another address waits behind the first of those that came before, not behind all',
+  async (t) => {
+    const { turns, started, all } = scene(1, 4);
+    const other = new Request('other', started, 'b');
+    turns.add(other);
+    for (const one of [all[0], all[1], other, all[2]]) {
+      turns.remove(one);
+      await microtasks();
+    }
+    t.same(started, ['0', '1', 'other', '2', '3']);
+  },
+);
+
+t.test(
+  'where no more may wait, the newest of the address that has the most goes for one that has fewer',
+  async (t) => {
+    const { turns, started, all } = scene(1, 4, 3);
+    const others = ['5', '6', '7'].map((name) => new Request(name, started, 'b'));
+    t.same(
+      others.map((one) => turns.add(one)),
+      [true, false, false],
+      'one less and one more: none has more than the other by two',
+    );
+    t.same(
+      all.map(({ isRefused }) => isRefused),
+      [false, false, false, true],
+    );
+    t.equal(turns.add(new Request('8', started, 'a')), false);
+    turns.remove(all[0]);
+    await microtasks();
+    t.same(started, ['0', '1']);
+    t.equal(turns.size, 3);
+  },
+);
 
 t.test('no more wait than may', async (t) => {
   const { turns, taken, all } = scene(1, 4, 2);
