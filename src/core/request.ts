@@ -156,11 +156,13 @@ function fault(code: FramingFault['code'], detail: string): FramingFault {
   return { code, detail };
 }
 
-const suspect = /[%\\#\x80-\xff]|\/[./]/;
+const suspect = /[%\\#\x80-\xff]|\/[./;]/;
 const ambiguous = new RegExp(
   [
     // Most servers merge slashes, so that `//v1/charges` would run under another route's policy, in another scope.
     '//',
+    // To those that take parameters off first, as Tomcat does, `/;x/` is one too.
+    '/(?:;|%3b)[^/]*/',
     // A slash to some; and what follows # never reaches others.
     '[\\\\#]',
     // Broken escapes: servers differ in what they make of them.
@@ -168,7 +170,7 @@ const ambiguous = new RegExp(
     // Slash, backslash, controls, and the overlong UTF-8 spellings of ASCII in two bytes.
     '%(?:2f|5c|[01][0-9a-f]|7f|c[01])',
     // Dot segments; Tomcat also takes `..;x` for one. Other parameters are left alone.
-    '/(?:\\.|%2e){1,2}(?:[/;]|$)',
+    '/(?:\\.|%2e){1,2}(?:[/;]|%3b|$)',
   ].join('|'),
   'i',
 );

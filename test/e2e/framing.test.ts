@@ -71,6 +71,8 @@ const ambiguous = [
   '//a',
   '/a//b',
   '/a/..;x/b',
+  '/a/..%3Bx/b',
+  '/a/;x/b',
   '/a%00',
   '/a%zz',
 ];
