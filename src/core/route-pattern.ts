@@ -4,9 +4,11 @@
 //   /v1/*/refund     `*` stands for exactly one segment, not empty
 //   /orders/*        /orders itself and everything below it (as a prefix of a Kubernetes Ingress)
 //
-// Compared is RFC 3986's normal form (section 6.2.2): escapes of unreserved characters decoded, hex in upper case, dot
-// segments resolved; and without `;` parameters. So `/v1/%63harges` and `/v1/charges;x` do not escape the policy of `/v1/charges`. A trailing slash
-// does not matter: most frameworks route both spellings to one handler. Letter case matters unless `ignoreCase` is on (routes.ts).
+// Compared is one spelling of each path: as RFC 3986's normal form (section 6.2.2), with escapes of unreserved characters decoded, hex
+// in upper case and dot segments resolved; but every other character is escaped, for servers decode before they route; and without `;`
+// parameters. So `/v1/%63harges` and `/v1/charges;x` do not escape the policy of `/v1/charges`, nor `/pay%3Acapture` that of `/pay:capture`.
+// A trailing slash does not matter: most frameworks route both spellings to one handler. Letter case matters unless `ignoreCase` is on
+// (routes.ts).
 // Paths that servers read differently (encoded or double slashes) are refused before, see ambiguousPath in request.ts.
 // Only policy is chosen this way: scope, fingerprint and the forwarded target keep the raw path.
 
@@ -55,9 +57,9 @@ export function patternFault(pattern: string): string | null {
   return null;
 }
 
-/** RFC 3986 normal form, without parameters and trailing slash. `path` starts with a slash. */
+/** One spelling of a path, without parameters and trailing slash. `path` starts with a slash. */
 export function normalPath(path: string): string {
-  return resolveDots(withoutParameters(decodeUnreserved(path)));
+  return resolveDots(withoutParameters(oneSpelling(path)));
 }
 
 /** One text for every letter case of a path, also of letters that are escaped. `path` is in normal form. */
@@ -68,7 +70,9 @@ export function foldCase(path: string): string {
 function foldSegment(segment: string): string {
   if (!segment.includes('%')) return withoutCase(segment);
   try {
-    return encodeURIComponent(withoutCase(decodeURIComponent(segment)));
+    const folded = oneSpelling(encodeURIComponent(withoutCase(decodeURIComponent(segment))));
+    // Bare, it would stand for a whole segment.
+    return folded.replaceAll('*', '%2A');
   } catch {
     // Not UTF-8: only its ASCII has a case that servers agree on.
     return segment.toLowerCase();
@@ -80,16 +84,18 @@ function withoutCase(text: string): string {
   return text.toUpperCase().toLowerCase();
 }
 
-function decodeUnreserved(path: string): string {
-  return path.replaceAll(/%[0-9a-f]{2}/gi, (escape) => {
-    const char = String.fromCharCode(Number.parseInt(escape.slice(1), 16));
-    return /[\w.~-]/.test(char) ? char : escape.toUpperCase();
+/** But for `*`, which patterns have for themselves. A character is one byte, as Node gives them. */
+function oneSpelling(path: string): string {
+  return path.replaceAll(/%([0-9a-f]{2})|[^\w.~/*-]/gi, (found, hex?: string) => {
+    const code = hex === undefined ? found.charCodeAt(0) : Number.parseInt(hex, 16);
+    const char = String.fromCharCode(code);
+    return /[\w.~-]/.test(char) ? char : `%${code.toString(16).toUpperCase().padStart(2, '0')}`;
   });
 }
 
 /** Servlet containers route `/v1/charges;x=1` to `/v1/charges`: it must not slip past that path's policy. */
 function withoutParameters(path: string): string {
-  return path.replaceAll(/(?:;|%3B)[^/]*/g, '');
+  return path.replaceAll(/%3B[^/]*/g, '');
 }
 
 function resolveDots(path: string): string {

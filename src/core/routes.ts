@@ -36,8 +36,8 @@ interface Entry extends Pattern {
   readonly policies: Policy[];
 }
 
-/** A path whose normal form may differ: an escape, a parameter, a dot segment, a trailing slash. */
-const unusual = /[%;]|\/\.|.\/$/;
+/** A path whose normal form may differ: a character that is or would be escaped, a dot segment, a trailing slash. */
+const unusual = /[^\w.~/-]|\/\.|.\/$/;
 
 /** `routes`: each policy's `route` is its pattern, without fault. `ignoreCase`: a path matches in any letter case. */
 export function compileRoutes(defaults: Policy, routes: readonly Policy[], ignoreCase = false): Policies {

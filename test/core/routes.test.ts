@@ -65,6 +65,14 @@ t.test('one pattern', async (t) => {
     ['/v1/charges', '/v1/charges;x/1', false],
     ['/caf%c3%a9', '/caf%C3%A9', true],
     ['/caf%C3%A9', '/caf%c3%a9', true],
+    ['/caf%C3%A9', '/caf\xc3\xa9', true],
+    ['/v1/payments:capture', '/v1/payments%3Acapture', true],
+    ['/v1/payments%3acapture', '/v1/payments:capture', true],
+    ['/v1/{id}', '/v1/%7Bid%7d', true],
+    ["/v1/@me!(a)'b", '/v1/%40me%21%28a%29%27b', true],
+    ['/v1/payments:capture', '/v1/payments%253Acapture', false],
+    ['/v1/%2A', '/v1/x', false],
+    ['/v1/%2a', '/v1/%2A', true],
     ['/', '/', true],
     ['/', '/x', false],
     ['/v1/*/refund', '/v1/ch_1/refund', true],
@@ -289,6 +297,9 @@ t.test('in any letter case, where that is asked for', async (t) => {
     t.equal(exact.policyFor('POST', path).route, 'default', `${path} in this case only`);
   }
   t.equal(any.policyFor('POST', '/v1/Charges').route, '/v1/Charges');
+  const odd = compileRoutes(defaults, [policy('/v1/Pay:{id}!'), policy('/x/%2A')], true);
+  t.equal(odd.policyFor('POST', '/V1/pay%3A%7BID%7D%21').route, '/v1/Pay:{id}!');
+  t.equal(odd.policyFor('POST', '/x/y').route, 'default');
   t.equal(patternId('/A/%C3%89', true), patternId('/a/%c3%a9', true));
   t.not(patternId('/A'), patternId('/a'));
   t.ok(isShadowed('/a/*', ['/A', '/a/*/*'], true));

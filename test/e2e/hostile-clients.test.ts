@@ -105,13 +105,15 @@ routes: [ { path: /ws, upstream: { url: "http://127.0.0.1:${port}" } } ]`,
   far.destroy();
 });
 
-t.test('parameters in a path do not slip past the policy of the path', async (t) => {
+t.test('parameters and escapes in a path do not slip past the policy of the path', async (t) => {
   const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, {
     upstream: upstream.url,
-    config: 'defaults: { mode: off }\nroutes: [ { path: /v1/charges, mode: enforce } ]',
+    config:
+      'defaults: { mode: off }\nroutes: [ { path: /v1/charges, mode: enforce }, { path: "/pay:capture", mode: enforce } ]',
   });
-  for (const path of ['/v1/charges', '/v1/charges;x=1', '/v1/charges%3Bx', '/v1;a/charges']) {
+  const charges = ['/v1/charges', '/v1/charges;x=1', '/v1/charges%3Bx', '/v1;a/charges', '/v1/;a/charges'];
+  for (const path of [...charges, '/pay:capture', '/pay%3Acapture', '/p%61y%3acapture']) {
     t.equal((await ask(dataUrl + path, { body: '{}' })).status, 400, path);
   }
   t.equal(upstream.executions.length, 0);
