@@ -119,7 +119,7 @@ export class Connections {
     if (known === undefined) return 'expected';
     if (known.sealedBy === null && known.unfinished.length >= this.#limits.depth) {
       known.sealedBy = 'depth';
-      for (const last of known.unfinished.slice(-1)) endAfter(last, res.req.socket);
+      endAfterLast(known, res.req.socket);
     }
     if (known.sealedBy !== null) {
       ignore(known, res);
@@ -164,9 +164,9 @@ export class Connections {
   endAfterAnswers(): void {
     this.#isEnding = true;
     for (const socket of this.#open) {
-      const { unfinished, isUsed } = socket[line] as Line;
-      if (!isUsed) socket.destroy();
-      for (const res of unfinished) endAfter(res, socket);
+      const known = socket[line] as Line;
+      if (!known.isUsed) socket.destroy();
+      endAfterLast(known, socket);
     }
   }
 
@@ -268,8 +268,10 @@ function abandon(res: ServerResponse): void {
   });
 }
 
-/** This answer becomes the last on its connection. */
-function endAfter(res: ServerResponse, socket: Socket): void {
-  if (!res.headersSent) res.shouldKeepAlive = false;
-  else res.once('finish', () => socket.end());
+/** The youngest answer becomes the last on its connection: after an older one Node would close it, though the others run too. */
+function endAfterLast({ unfinished }: Line, socket: Socket): void {
+  const last = unfinished.at(-1);
+  if (last === undefined) return;
+  if (!last.headersSent) last.shouldKeepAlive = false;
+  else last.once('finish', () => socket.end());
 }

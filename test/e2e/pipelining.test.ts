@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import net from 'node:net';
 import t, { type Test } from 'tap';
 import { ask } from '../helpers/client.ts';
 import { sidecar } from '../helpers/sidecar.ts';
@@ -18,7 +19,14 @@ async function setUp(t: Test, config = '') {
   const running = await sidecar(t, { upstream: upstream.url, config });
   const heldBytes = async () =>
     Number(/^oncegate_held_bytes (\d+)$/m.exec(await running.health.metrics.text())?.[1]);
-  return { upstream, url: `${running.dataUrl}/a`, port: Number(new URL(running.dataUrl).port), heldBytes };
+  const { drain } = running;
+  return {
+    upstream,
+    url: `${running.dataUrl}/a`,
+    port: Number(new URL(running.dataUrl).port),
+    heldBytes,
+    drain,
+  };
 }
 
 t.test('replays behind a slow request: their memory is given back when the client leaves', async (t) => {
@@ -111,3 +119,31 @@ t.test('what is in order stays so: a handful of pipelined requests are all answe
   const text = await seen(socket, (so) => so.split('HTTP/1.1 ').length === 5);
   t.notMatch(text, /connection: close/i);
 });
+
+t.test(
+  'a drain that finds some of them: each that runs is answered, then the connection closes',
+  async (t) => {
+    const { upstream, port, drain } = await setUp(t);
+    const socket = await connect(t, port);
+    socket.write(post('a', held) + get('/b', held) + post('c', held));
+    await upstream.received(3);
+    const drained = drain(true);
+    await until('no new connections', async () => {
+      const other = net.connect(port, '127.0.0.1');
+      const isRefused = await once(other, 'connect').then(
+        () => false,
+        () => true,
+      );
+      other.destroy();
+      return isRefused;
+    });
+    const answers = seen(socket, (so) => so.split('HTTP/1.1 201 ').length === 4);
+    upstream.letGo();
+    const [, ...each] = (await answers).split('HTTP/1.1 ');
+    t.same(
+      each.map((answer) => /\r\nconnection: close\r\n/i.test(answer)),
+      [false, false, true],
+    );
+    await drained;
+  },
+);
