@@ -54,7 +54,7 @@ const fields = {
   headers: z
     .array(countedHeaderField())
     .describe(
-      'Headers that must be the same, for instance one that names an account. Stripe-Account always is in the stripe dialect.',
+      'Headers that must be the same, for instance one that names an account. Stripe-Account and Stripe-Context always are in the stripe dialect.',
     )
     .meta({ examples: [['X-Account']] }),
   wait: durationField('0s', '10m').describe(

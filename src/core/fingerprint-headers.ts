@@ -4,12 +4,15 @@ import { byFirst, parts } from './parts.ts';
 import type { HeaderDigest } from './record.ts';
 import { connectionNames } from './response.ts';
 
-/** In the `stripe` dialect it always counts: one key and body under another account is another charge. */
-const stripeAccount = 'stripe-account';
+/**
+ * In the `stripe` dialect these always count: one key and body under another account is another charge. Stripe-Context is what Stripe
+ * has put in the place of Stripe-Account; both are in use.
+ */
+const stripeAccount = ['stripe-account', 'stripe-context'];
 
 /** What counts under a policy; `headers` as the config has them. */
 export function countedHeaders(headers: readonly string[], dialect: 'ietf' | 'stripe'): readonly string[] {
-  return dialect === 'stripe' ? [...headers, stripeAccount] : headers;
+  return dialect === 'stripe' ? [...headers, ...stripeAccount] : headers;
 }
 
 interface Counted {

@@ -25,6 +25,7 @@ routes:
     { 'Stripe-Account': 'acct_1' },
     { 'X-Org': 'o' },
     { 'Stripe-Account': '', 'X-Org': 'o' },
+    { ...first, 'Stripe-Context': 'acct_2' },
     { 'Stripe-Account': ['acct_1', 'acct_2'], 'X-Org': 'o' },
     { ...first, Stripe_Account: 'acct_2' },
     { ...first, Connection: 'Stripe-Account' },
