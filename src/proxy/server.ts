@@ -68,7 +68,7 @@ export async function createProxyServer(deps: ProxyDeps, heads: Budget): Promise
       if (connections.isRefused(socket)) return;
       // A request before these bytes still runs: what we say now would be taken for its answer.
       if (connections.isBusy(socket)) socket.destroy();
-      else refuseUnreadable(error, socket);
+      else refuseUnreadable(error, socket, connections.isAnswering(socket));
     },
   });
   const connections = new Connections(app.server, heads);
@@ -180,8 +180,12 @@ function requestIdOf(req: { readonly headers: IncomingMessage['headers'] }): str
   return typeof given === 'string' && usableRequestId.test(given) ? given : randomUUID();
 }
 
-/** Bytes that are not a request: answered on the bare socket, for there is nothing else. */
-function refuseUnreadable(error: Error & { code?: string }, socket: Socket): void {
+/** Of a request that is passed through the body may be on its way already. */
+const bodyMalformed =
+  'The body of this request is malformed. A guarded request was not forwarded; of another one a part may have been.';
+
+/** Bytes that are not a request, or `inBody` not the rest of one: answered on the bare socket, for there is nothing else. */
+function refuseUnreadable(error: Error & { code?: string }, socket: Socket, inBody: boolean): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
@@ -202,7 +206,8 @@ function refuseUnreadable(error: Error & { code?: string }, socket: Socket): voi
   const problem = problemReply(code, {
     dialect: 'ietf',
     requestId,
-    detail,
+    detail: inBody ? bodyMalformed : detail,
+    isWhole: inBody,
     status: Number(statusLine.slice(0, 3)),
   });
   const head = `HTTP/1.1 ${statusLine}\r\nContent-Type: ${problem.contentType}\r\nX-Request-Id: ${requestId}\r\n`;

@@ -1,7 +1,9 @@
 import t from 'tap';
 import { ask } from '../helpers/client.ts';
+import { RawUpstream } from '../helpers/raw-upstream.ts';
 import { countRecords } from '../helpers/records.ts';
 import { sidecar } from '../helpers/sidecar.ts';
+import { until } from '../helpers/until.ts';
 import { connect, exchange, seen } from '../proxy/pass-through-server.ts';
 import { steeredUpstream } from './steered-upstream.ts';
 
@@ -165,6 +167,23 @@ t.test('bytes that are no request', async (t) => {
   const huge = await exchange(t, port, `POST /a HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`);
   t.match(huge, /^HTTP\/1\.1 431 /);
   t.equal(upstream.executions.length, 0);
+});
+
+t.test('a body that turns out malformed on its way: nobody says that nothing was forwarded', async (t) => {
+  const upstream = await RawUpstream.listen({});
+  t.teardown(() => upstream.close());
+  const { dataUrl } = await sidecar(t, { upstream: upstream.origin });
+  const socket = await connect(t, Number(new URL(dataUrl).port));
+  const size = 0x20000;
+  const head = 'PUT /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n';
+  socket.write(`${head}${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`);
+  await until('it has been forwarded so far', () => upstream.bytes >= size);
+  const answer = seen(socket, (text) => text.endsWith('}'));
+  socket.write('no size\r\n');
+  const text = await answer;
+  t.match(text, /^HTTP\/1\.1 400 [^]*"code":"request_invalid"/);
+  t.notMatch(text, /Nothing was forwarded/);
+  t.match(text, /a part may have been/);
 });
 
 t.test('garbage behind a request that runs does not answer for it', async (t) => {
