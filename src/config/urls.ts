@@ -1,4 +1,4 @@
-import { storeQueryFault } from './store-url-query.ts';
+import { severalHosts, storeQueryFault } from './store-url-query.ts';
 
 /** What is wrong with an upstream's URL and what to write instead, or null. Never repeats credentials. */
 export function originFault(text: string): string | null {
@@ -36,12 +36,23 @@ export function storeUrlFault(text: string): string | null {
     return 'must start with postgres://; write postgres://user:password@host:5432/database';
   const authority = /^\w+:\/\/([^/?#]*)/.exec(text)?.[1] ?? '';
   const hosts = authority.slice(authority.lastIndexOf('@') + 1);
-  if (hosts.includes(','))
-    return 'names several hosts; write one, whose name leads to the primary, as a load balancer or the provider gives it';
+  if (hosts.includes(',')) return severalHosts;
   if (hosts === '' && authority !== '')
     return 'has a user and no host; for a socket file write postgres://user:password@localhost/database?host=/directory';
   if (!URL.canParse(text)) {
     return 'is not a URL; percent-encode special characters of the password, for instance %40 for @ and %2F for /';
   }
-  return storeQueryFault(new URL(text).searchParams);
+  const { username, password, hostname, pathname, searchParams } = new URL(text);
+  if (![username, password, hostname, pathname].every(isDecodable))
+    return 'has a % that encodes no character; percent-encode special characters of the password, %25 for %';
+  return storeQueryFault(searchParams);
+}
+
+/** As the driver decodes it, to whom a % that no two digits follow is itself. */
+function isDecodable(part: string): boolean {
+  try {
+    return decodeURIComponent(part.replaceAll(/%(?![0-9a-f]{2})/gi, '%25')) !== null;
+  } catch {
+    return false;
+  }
 }

@@ -3,11 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { storeUrlFault } from '../../src/config/urls.ts';
+import { selfSigned } from '../upstream/certificate.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'oncegate-url-'));
 t.teardown(() => rmSync(dir, { recursive: true }));
 const pem = join(dir, 'ca.crt');
-writeFileSync(pem, '-----BEGIN CERTIFICATE-----\n');
+writeFileSync(pem, selfSigned('DNS:db'));
+const torn = join(dir, 'torn.crt');
+writeFileSync(torn, '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n');
 const other = join(dir, 'ca.der');
 writeFileSync(other, Buffer.from([0x30, 0x82]));
 
@@ -27,6 +30,15 @@ t.test('what is wrong with the URL of the store, and what to write', async (t) =
     [at(`sslrootcert=${dir}`), /cannot be read \(EISDIR\)/],
     [at('sslrootcert=system'), /cannot be read \(ENOENT\), sslrootcert=system/],
     [at(`sslrootcert=${other}`), /no certificate or key in PEM form/],
+    [at(`sslrootcert=${torn}`), /no certificate in it, sslrootcert=.*torn/],
+    [at('ssl=false'), /ssl that is not known; write sslmode=verify-full .*sslmode=disable/],
+    [at('ssl=bogus'), /ssl that is not known/],
+    [at('sslnegotiation=dirct'), /sslnegotiation that is not known; did you mean direct\?/],
+    [at('port=abc'), /port that is none; write a number/],
+    [at('port=99999'), /port that is none/],
+    [at('host=a,b'), /names several hosts; write one/],
+    ['postgres://app:hidden%ff@db/orders', /a % that encodes no character; .*%25 for %/],
+    ['postgres://app:hidden@db/orders%e4', /a % that encodes no character/],
     [at(`sslcert=${pem}`), /without the other; write both/],
     [at(`sslcert=${pem}&sslkey=${dir}/none`), /sslkey=.*none/],
     [at('uselibpqcompat=true&sslmode=verify-ca'), /verify-ca without sslrootcert; write sslrootcert=FILE/],
@@ -49,6 +61,8 @@ t.test('what the driver takes', async (t) => {
   for (const url of [
     `postgres://app@db/orders?sslmode=verify-full&sslrootcert=${pem}&sslcert=${pem}&sslkey=${pem}`,
     'postgres://app@db/orders?sslmode=no-verify',
+    'postgres://app:100%@db/orders?ssl=true&sslnegotiation=direct&port=5433',
+    'postgres://%2Frun%2Fpostgresql/orders?ssl=0',
     'postgres://app:a%2Cb@db/orders?sslmode=require&channel_binding=require',
     'postgres://app@localhost/orders?host=/var/run/postgresql&application_name=x',
     'postgres:///orders?host=/var/run/postgresql',

@@ -190,6 +190,13 @@ t.test('a socket file that nobody listens on is named, and may come to be', asyn
   });
 });
 
+t.test('a port that is none, as PGPORT may have it, is said at once', async (t) => {
+  await t.rejects(checkSchema('postgres://app@127.0.0.1/orders?port=99999', 'any'), {
+    code: 'store_refused',
+    message: /correct the port in .*PGPORT/,
+  });
+});
+
 t.test('what stays wrong, and what may heal, by code', async (t) => {
   const kindOf = (code: string | undefined, message = 'why') =>
     connectFault(Object.assign(new Error(message), code === undefined ? {} : { code }), {

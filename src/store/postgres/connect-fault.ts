@@ -56,6 +56,7 @@ const rows: readonly Row[] = [
     'raise max_connections, or lower store.poolSize or the number of replicas, or use a pooler',
   ],
   [/^57P/, 'away', 'wait until PostgreSQL has started'],
+  [/^ERR_SOCKET_BAD_PORT/, 'refused', `correct the port in ${theUrl}, or in PGPORT where that names none`],
   [/^(ENOTFOUND|EAI_AGAIN)/, 'away', `correct the host in ${theUrl}, or the name service of this machine`],
   [
     /^(ECONNREFUSED|ENOENT)/,

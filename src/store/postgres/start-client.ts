@@ -26,11 +26,13 @@ export async function withClient<T>(url: string, work: (client: pg.Client) => Pr
   });
   client.on('error', () => {});
   let doubt: string | null = null;
+  let isConnected = false;
   client.on('notice', ({ code, message }) => {
     if (code === unconfirmedWarning) doubt = message ?? code;
   });
   try {
     await client.connect();
+    isConnected = true;
     const result = await work(client);
     if (doubt !== null) throw notConfirmed(doubt);
     return result;
@@ -49,6 +51,8 @@ export async function withClient<T>(url: string, work: (client: pg.Client) => Pr
       { cause: error },
     );
   } finally {
-    await client.end().catch(() => {});
+    // The driver waits for ever for the end of a connection that could not even begin.
+    if (isConnected) await client.end().catch(() => {});
+    else client.connection.stream.destroy();
   }
 }
