@@ -7,10 +7,10 @@ import type { Command } from './commands.ts';
 import { Tally } from './demo-tally.ts';
 import { startDemoUpstream } from './demo-upstream.ts';
 import { nodeWarning } from './node-line.ts';
-import { quoted } from './quoted.ts';
 import { requireStore } from './require-store.ts';
 import type { Io } from './run.ts';
 import { serveUntilSignal } from './serve.ts';
+import { storeFlags } from './store-flags.ts';
 
 /** Below variables and flags: on this machine only, and quiet, for the tally says what happens. */
 const settings = `
@@ -29,7 +29,7 @@ export async function demoCommand(command: Command, args: Args, io: Io): Promise
     const policies = compilePolicies(config, upstream.origin);
     const storeTarget = requireStore(config.store);
     const code = await serveUntilSignal({ config, policies, storeTarget }, (running) => {
-      io.stdout.write(welcome(running, storeFlags(args)));
+      io.stdout.write(welcome(running, `--embedded${storeFlags(args)}`));
       tally.begin();
     });
     tally.end();
@@ -38,12 +38,6 @@ export async function demoCommand(command: Command, args: Args, io: Io): Promise
   } finally {
     upstream.close();
   }
-}
-
-/** What a command needs to find the store of this demo. */
-function storeFlags({ flags }: Args): string {
-  const dir = flags.get('data-dir');
-  return `--embedded${typeof dir === 'string' ? ` --data-dir ${quoted(dir)}` : ''}`;
 }
 
 function welcome({ dataUrl, opsUrl }: Running, store: string): string {
@@ -56,7 +50,7 @@ function welcome({ dataUrl, opsUrl }: Running, store: string): string {
   const node = nodeWarning(process.version, new Date());
   return `
 Oncegate stands at ${dataUrl} in front of a slow payments service that charges each time it is asked.
-Try these in another terminal:
+Try these in another terminal, in this directory:
 
  1. a charge
 ${charge(10)}

@@ -45,6 +45,8 @@ interface Visit {
   readonly url: string;
   readonly store: Store;
   readonly config: Config;
+  /** As `storeFlags` makes them. */
+  readonly storeFlags: string;
 }
 
 const theTables = ['schema', 'privileges'];
@@ -70,7 +72,9 @@ const steps: readonly Step<Visit>[] = [
   step('overdue', theTables, async ({ session, config }) =>
     judgeOverdue(await inspectOverdue(session), config.loops.sweepMs),
   ),
-  step('unknown', theTables, async ({ session }) => judgeUnknown(await inspectUnknown(session))),
+  step('unknown', theTables, async ({ session, storeFlags }) =>
+    judgeUnknown(await inspectUnknown(session), storeFlags),
+  ),
   step('times', theTables, async ({ session, config }) =>
     judgeTimes(await inspectTimes(session), longestTimeoutMs(config), config.leaseMs),
   ),
@@ -87,7 +91,7 @@ function step(name: string, needs: readonly string[], look: Step<Visit>['look'])
 }
 
 /** The whole group. Whatever it started for that, it stops again. */
-export async function* storeChecks(config: Config): AsyncGenerator<Check> {
+export async function* storeChecks(config: Config, storeFlags: string): AsyncGenerator<Check> {
   const found = await findStore(config.store);
   if (found.kind === 'missing') {
     yield* unreached(found.finding);
@@ -101,7 +105,7 @@ export async function* storeChecks(config: Config): AsyncGenerator<Check> {
       return;
     }
     yield { group: 'Store', name: 'reachable', ...judgeReach(opened) };
-    yield* examine('Store', steps, { session: opened.session, url, store, config });
+    yield* examine('Store', steps, { session: opened.session, url, store, config, storeFlags });
   } finally {
     if (opened.kind === 'opened') await opened.session.close();
     await server?.stop();

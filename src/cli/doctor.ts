@@ -13,6 +13,7 @@ import { isOncegate, tryPort } from './doctor-ports.ts';
 import { storeChecks } from './doctor-store.ts';
 import { nodeWarning } from './node-line.ts';
 import type { Io } from './run.ts';
+import { storeFlags } from './store-flags.ts';
 
 /** Looks at everything that `serve` depends on and starts nothing that stays. A finding is told as soon as it is known. */
 export async function doctorCommand(command: Command, args: Args, io: Io): Promise<number> {
@@ -34,7 +35,7 @@ async function* allChecks(command: Command, args: Args, io: Io): AsyncGenerator<
       yield { group, name: group.toLowerCase(), ...skipped('not looked at, because of config') };
     return;
   }
-  yield* storeChecks(config);
+  yield* storeChecks(config, storeFlags(args));
   yield* inGroup('Upstream', await upstreamChecks(config));
   yield* inGroup('Exposure', await exposureChecks(config));
 }

@@ -4,6 +4,7 @@ import type { ChangeResult, Decision, RecordView } from '../store/operator.ts';
 import { fault, flagText, hasFlag, type KeysCall, notDone, say } from './keys-call.ts';
 import { recordJson } from './keys-json.ts';
 import { recordTable, shortId } from './keys-text.ts';
+import { storeFlags } from './store-flags.ts';
 
 /** Letters to type: enough to have looked at the id. */
 const typedLetters = 8;
@@ -93,7 +94,7 @@ export function tell(
     case 'unconfirmed':
       return notDone(
         call,
-        `could not find out whether it was done: ${result.cause.message}. It may still be: run oncegate keys show ${id}`,
+        `could not find out whether it was done: ${result.cause.message}. It may still be: run oncegate keys show ${id}${storeFlags(call.args)}`,
       );
   }
 }

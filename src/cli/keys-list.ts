@@ -13,6 +13,7 @@ import {
 } from './keys-call.ts';
 import { recordJson } from './keys-json.ts';
 import { recordTable } from './keys-text.ts';
+import { storeFlags } from './store-flags.ts';
 
 const usualLimit = 50;
 
@@ -34,7 +35,7 @@ export function listKeys(call: KeysCall): Ready {
     if (isSettled(wanted))
       stderr.write(
         `looked at the ${settledLookedAt.toLocaleString('en')} settled records that are kept longest, no others; ` +
-          'one of them is found by: oncegate keys show --key KEY --path PATH\n',
+          `one of them is found by: oncegate keys show --key KEY --path PATH${storeFlags(call.args)}\n`,
       );
     return 0;
   };

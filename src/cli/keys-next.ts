@@ -1,9 +1,9 @@
 import { duration } from '../config/duration.ts';
 import type { RecordView } from '../store/operator.ts';
 import { configFile } from './config-file.ts';
-import { flagText, hasFlag, type KeysCall } from './keys-call.ts';
+import type { KeysCall } from './keys-call.ts';
 import { moment, shortId } from './keys-text.ts';
-import { quoted } from './quoted.ts';
+import { storeFlags } from './store-flags.ts';
 
 /** What may be done about a record: in words, and the commands to type. */
 export interface Next {
@@ -64,12 +64,6 @@ function resolutions(call: KeysCall, record: RecordView): readonly Next[] {
   ];
 }
 
-/** Never with the store's URL, which may hold a password. */
 function typed(call: KeysCall, action: string, record: RecordView, flags: string): string {
-  const file = flagText(call, 'config');
-  const config = file === null ? '' : ` --config ${quoted(file)}`;
-  const dir = flagText(call, 'data-dir');
-  const embedded = hasFlag(call, 'embedded') ? ' --embedded' : '';
-  const store = `${embedded}${dir === null ? '' : ` --data-dir ${quoted(dir)}`}`;
-  return `oncegate keys ${action} ${shortId(record)} --epoch ${record.epoch}${config}${store} ${flags}`;
+  return `oncegate keys ${action} ${shortId(record)} --epoch ${record.epoch}${storeFlags(call.args)} ${flags}`;
 }

@@ -4,6 +4,7 @@ import { decisionOf, isAnother, isConfirmed, tell } from './keys-decide.ts';
 import { finder } from './keys-find.ts';
 import { whenUnknown } from './keys-next.ts';
 import { idLetters, moment, shortId } from './keys-text.ts';
+import { storeFlags } from './store-flags.ts';
 
 const warning = 'Its answer is erased for good. A retry after a minute runs the request AGAIN.';
 /** As long as an answer lives in a replica's memory (proxy/replay-cache.ts). */
@@ -37,7 +38,7 @@ function refusalOf(call: KeysCall, record: RecordView): string | null {
       return whenUnknown(call, record);
     case 'unknown':
     case 'dead_letter':
-      return `Resolve it first: oncegate keys show ${shortId(record)} says how.`;
+      return `Resolve it first: oncegate keys show ${shortId(record)}${storeFlags(call.args)} says how.`;
     case 'failed_retryable':
       return 'It keeps no answer, so there is nothing to purge: the next retry runs.';
   }

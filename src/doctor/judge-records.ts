@@ -36,14 +36,15 @@ export function judgeOverdue({ count, oldestMs }: CountFacts, sweepMs: number): 
   );
 }
 
-export function judgeUnknown(facts: CountFacts | null): Finding {
+/** `storeFlags`: what a command needs to find the same store. */
+export function judgeUnknown(facts: CountFacts | null, storeFlags: string): Finding {
   if (facts === null)
     return skipped('not counted: it took too long, for very many are unknown or the table is locked');
   const { count, oldestMs } = facts;
   if (count === 0) return ok('no outcome is unknown');
   return warning(
     `${records(count)} unknown, the oldest since ${roughly(oldestMs ?? 0)}; no retry runs them`,
-    'run: oncegate keys list; find out from the upstream what became of each, then: oncegate keys resolve',
+    `run: oncegate keys list${storeFlags}\nfind out from the upstream what became of each; oncegate keys show ID${storeFlags} says how to settle it`,
   );
 }
 

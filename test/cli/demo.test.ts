@@ -42,6 +42,7 @@ t.test('what it prints works, and it counts along', async (t) => {
   const dataDir = serverDir(t);
   const demo = startDemo(t, dataDir);
   await until('the tally', () => demo.said().includes('requests 0, charges 0, replays 0\n'));
+  t.match(demo.said(), /terminal, in this directory:/, 'where steps 4 and 5 find program and store');
   const { url, key, bodies } = printed(demo.said());
   t.same(bodies, ['{"amount":10}', '{"amount":10}', '{"amount":99}']);
   const post = (k: string, body = '{}') => ask(url, { key: k, body });

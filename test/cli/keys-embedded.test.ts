@@ -7,6 +7,7 @@ import { migrateUp } from '../../src/store/postgres/migrate.ts';
 import { PostgresStore } from '../../src/store/postgres/postgres.ts';
 import { serverDir } from '../helpers/postgres.ts';
 import { doubtful } from '../store/operator-harness.ts';
+import { anyPorts, doctor } from './doctor-run.ts';
 import { inProcess } from './in-process.ts';
 
 t.test('keys reach an embedded store beside its owner, and when it is stopped', async (t) => {
@@ -23,6 +24,14 @@ t.test('keys reach an embedded store beside its owner, and when it is stopped', 
       code: 0,
       out: new RegExp(`keys resolve ${id} --epoch \\d+ --embedded --data-dir ${dataDir} --released`),
     });
+    const flags = ` --embedded --data-dir ${dataDir}`;
+    t.match(await keys('purge', id, '--reason', 'no', '--yes'), {
+      code: 1,
+      err: `Resolve it first: oncegate keys show ${id}${flags} says how`,
+    });
+    t.match(await keys('list', '--state', 'completed'), { err: `keys show --key KEY --path PATH${flags}\n` });
+    const seen = await doctor(t, ['--embedded', '--data-dir', dataDir, ...anyPorts]);
+    t.match(seen.check('unknown').advice, `oncegate keys list${flags}\n`, 'what the doctor tells to run');
     await store.close(0);
   } finally {
     await owner.stop();

@@ -20,7 +20,7 @@ t.test('vacuum: many dead rows, and more than half', async (t) => {
   t.match(judgeVacuum({ ...facts, live: 10, dead: 9_999 }), { level: 'ok' }, 'few are no trouble');
   t.match(judgeVacuum({ ...facts, serverOn: false }), { level: 'warning', text: /autovacuum is off/ });
   t.match(judgeVacuum(null), { level: 'skipped' });
-  t.match(judgeUnknown(null), { level: 'skipped' });
+  t.match(judgeUnknown(null, ''), { level: 'skipped' });
 });
 
 t.test('probe: what failed, what was left, what is slow', async (t) => {
