@@ -1,5 +1,6 @@
 import cluster from 'node:cluster';
 import { routeLines } from '../config/describe.ts';
+import { exposureWarnings } from '../doctor/judge-exposure.ts';
 import { assertFree, listen } from '../listen.ts';
 import type { Running, StartOptions } from '../main.ts';
 import { memoryShare, workerFlags } from '../memory.ts';
@@ -24,7 +25,7 @@ const drainMarginMs = 20_000;
  * memory, as if they were replicas. This one only hands connections out, replaces workers that end, and speaks on the ops port.
  */
 export async function startWorkers({ config, policies, log, signal }: StartOptions): Promise<Running> {
-  for (const warning of config.warnings) log.warn(warning);
+  for (const warning of [...config.warnings, ...exposureWarnings(config)]) log.warn(warning);
   await assertFree(config.listen);
   const { delayMs, maxMs } = config.drain;
   const workers = new Workers(config.workers, log, (hurry) => (hurry ? 0 : delayMs) + maxMs + drainMarginMs);
