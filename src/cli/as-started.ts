@@ -2,7 +2,7 @@ import { basename, relative } from 'node:path';
 import { commands } from './commands.ts';
 
 const names = commands.map(({ name }) => name).join('|');
-const printed = new RegExp(`\\boncegate (?=(?:${names})\\b)`, 'g');
+const printed = new RegExp(`\\boncegate (?=(?:${names})\\b|<command>)`, 'g');
 
 /** How this process was started, as a person would type it again: `oncegate`, `npx oncegate` or `node dist/cli/oncegate.js`. */
 export function commandName(script: string, cwd: string): string {

@@ -19,7 +19,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
   try {
     const manual = manualFor(argv);
     if (manual === null) return await execute(argv, named);
-    io.stdout.write(manual);
+    named.stdout.write(manual);
     return 0;
   } catch (thrown) {
     return report(thrown, named);

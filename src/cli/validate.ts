@@ -1,4 +1,4 @@
-import { type Config, compilePolicies } from '../config/config.ts';
+import { compilePolicies } from '../config/config.ts';
 import { routeLines } from '../config/describe.ts';
 import { loadConfig } from '../config/load.ts';
 import { type Args, settingsOf, upstreamWord } from './args.ts';
@@ -19,16 +19,9 @@ export function validateCommand(command: Command, args: Args, io: Io): number {
   compilePolicies(config);
   io.stdout.write(`${file ?? 'the configuration'} is valid\n\n`);
   for (const line of routeLines(config)) io.stdout.write(`  ${line}\n`);
-  const warnings = [...config.warnings, ...storeWarning(config)];
+  const { warnings } = config;
   if (warnings.length === 0) return 0;
   io.stdout.write(`\n${warnings.length === 1 ? '1 warning' : `${warnings.length} warnings`}\n`);
   for (const warning of warnings) io.stdout.write(`! ${warning}\n`);
   return 0;
-}
-
-/** No fault: a password often comes only where it runs. */
-function storeWarning({ store }: Config): string[] {
-  return store.kind === 'none'
-    ? ['no store is named here: serve will need DATABASE_URL, store.url or --embedded']
-    : [];
 }

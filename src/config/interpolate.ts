@@ -3,7 +3,7 @@ import { type Path, pathText } from './fault.ts';
 
 export interface Interpolation {
   /** Paths whose variables are missing or misspelt: nothing else is said about these. */
-  readonly faulty: Map<string, { readonly path: Path; readonly text: string; readonly unset: boolean }>;
+  readonly faulty: Map<string, { readonly path: Path; readonly text: string; readonly unset?: string }>;
   /** Names that the file refers to. */
   readonly used: ReadonlySet<string>;
 }
@@ -31,7 +31,6 @@ export function interpolate(tree: Record<string, unknown>, options: Options): In
         faulty.set(pathText(path), {
           path,
           text: `${whole} names no variable; write \${NAME} or \${NAME:-default}, or $$\{ for a literal $\{`,
-          unset: false,
         });
         return '';
       }
@@ -42,7 +41,7 @@ export function interpolate(tree: Record<string, unknown>, options: Options): In
         faulty.set(pathText(path), {
           path,
           text: `the variable ${name} is not set; set it, or write \${${name}:-default}`,
-          unset: true,
+          unset: name,
         });
       }
       return value ?? '';

@@ -36,7 +36,8 @@ export function loadConfig(input: LoadInput): Config {
   });
 
   const storeUrl = pathText(['store', 'url']);
-  if (input.storeLater && faulty.get(storeUrl)?.unset) {
+  const unset = input.storeLater ? faulty.get(storeUrl)?.unset : undefined;
+  if (unset !== undefined) {
     faulty.delete(storeUrl);
     delete (tree['store'] as Record<string, unknown>)['url'];
   }
@@ -50,7 +51,16 @@ export function loadConfig(input: LoadInput): Config {
   return configOf(settings, [
     ...faultLines(risks.map(({ path, text }) => makeFault(path, text))),
     ...unknown,
+    ...(input.storeLater ? missingStore(settings, unset) : []),
   ]);
+}
+
+/** No fault where it comes later. `unset`: the variable that `store.url` is made of. */
+function missingStore({ store }: Settings, unset: string | undefined): string[] {
+  if (store.url !== undefined || store.embedded) return [];
+  return unset === undefined
+    ? ['no store is named here: serve will need DATABASE_URL, store.url or --embedded']
+    : [`the variable ${unset} of store.url is not set here: serve will need it`];
 }
 
 function readText(file: string | undefined): string {

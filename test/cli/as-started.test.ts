@@ -19,6 +19,7 @@ t.test('only commands are renamed', async (t) => {
     asStarted('run oncegate migrate up, then `oncegate serve`', name),
     'run npx oncegate migrate up, then `npx oncegate serve`',
   );
+  t.equal(asStarted('Usage: oncegate <command> [flags]', name), 'Usage: npx oncegate <command> [flags]');
   for (const text of [
     'oncegate: no such record',
     'a newer oncegate made this',

@@ -27,7 +27,7 @@ t.test('a store whose variable comes only where it runs is no fault; another var
   const path = file(t, 'upstream: { url: http://a:1 }\nstore: { url: "${DATABASE_URL}" }\n');
   const { code, out, err } = await inProcess(['validate', '--config', path]);
   t.strictSame({ code, err }, { code: 0, err: '' });
-  t.match(out, /1 warning\n! no store is named here: serve will need DATABASE_URL/);
+  t.match(out, /1 warning\n! the variable DATABASE_URL of store\.url is not set here: serve will need it\n$/);
   t.match(await inProcess(['serve', '--config', path]), { code: 2, err: /DATABASE_URL is not set/ });
   const other = file(t, 'upstream: { url: "${UPSTREAM}" }\nstore: { url: "${}" }\n');
   t.match(await inProcess(['validate', '--config', other]), {
