@@ -1,8 +1,9 @@
-import { existsSync } from 'node:fs';
+import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { hashOf } from '../../src/core/record.ts';
 import { startEmbedded } from '../../src/store/postgres/embedded.ts';
+import { holdsCluster } from '../../src/store/postgres/embedded-home.ts';
 import { migrateUp } from '../../src/store/postgres/migrate.ts';
 import { PostgresStore } from '../../src/store/postgres/postgres.ts';
 import { serverDir } from '../helpers/postgres.ts';
@@ -44,6 +45,22 @@ t.test('keys reach an embedded store beside its owner, and when it is stopped', 
   const again = await startEmbedded({ dataDir, log: () => {} });
   await again.stop();
   t.not(again.pid, owner.pid, 'the server of the visit is stopped again');
+});
+
+t.test('a directory that may not be looked into is not called empty', async (t) => {
+  const dataDir = serverDir(t);
+  chmodSync(dataDir, 0);
+  // Root may look everywhere.
+  const uid = process.geteuid?.();
+  if (uid === 0) process.seteuid?.(65534);
+  try {
+    t.throws(() => holdsCluster(dataDir), {
+      code: 'embedded_failed',
+      message: /cannot use .*belongs to another user/,
+    });
+  } finally {
+    if (uid === 0) process.seteuid?.(0);
+  }
 });
 
 t.test('a directory without a store is told, and none is made there', async (t) => {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { asError, OncegateError } from '../../errors.ts';
@@ -58,7 +58,16 @@ export function findHome(wantedDir: string, log: (line: string) => void): Home {
 /** Whether a store was ever made for this wanted directory, wherever it was put. Makes nothing. */
 export function holdsCluster(wantedDir: string): boolean {
   const wanted = resolve(wantedDir);
-  return [wanted, ...elsewhereFor(wanted)].some((dir) => existsSync(clusterIn(dir)));
+  return [wanted, ...elsewhereFor(wanted)].some(isThere);
+}
+
+/** A directory that we may not look into is no empty one. */
+function isThere(dir: string): boolean {
+  try {
+    return statSync(clusterIn(dir), { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    throw notOurs(dir, error);
+  }
 }
 
 /** Where the files go, as root, when the server's user cannot reach the wanted directory. */
@@ -126,7 +135,7 @@ export function notOurs(dir: string, error: unknown): OncegateError {
   const { code } = error as NodeJS.ErrnoException;
   const text =
     code === 'EACCES' || code === 'EPERM'
-      ? `cannot write in ${dir}, which belongs to another user (was oncegate started there as root before?): start it as that user, give the directory to this one (chown -R), or choose another store.dataDir`
+      ? `cannot use ${dir}, which belongs to another user (was oncegate started there as root before?): start it as that user, give the directory to this one (chown -R), or choose another store.dataDir`
       : `cannot use ${dir} for the embedded PostgreSQL: ${asError(error).message}`;
   return new OncegateError('embedded_failed', text, { cause: error });
 }
