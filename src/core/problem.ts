@@ -110,7 +110,7 @@ const table = {
   outcome_unknown: {
     status: 409,
     title: 'Outcome unknown',
-    detail: `A request with this key was sent and its outcome is not known. It will not run again until the outcome is settled. ${noNewKey}: find out from the service whether it ran, or ask later with the same key.`,
+    detail: `A request with this key was sent, or may have been, and its outcome is not known. It will not run again until the outcome is settled. ${noNewKey}: find out from the service whether it ran, or ask later with the same key.`,
     retryable: false,
   },
   upstream_unreachable: {
