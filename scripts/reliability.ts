@@ -65,7 +65,7 @@ ${many(replicas.one)} runs with one replica, ${many(replicas.three)} with three;
 reached. ${many(calls)} client calls, of which ${(servedShare * 100).toFixed(1)} % were answered by an execution or a replay, and ${many(starts)} requests
 at the upstream.
 
-What became of the key in whose way the fault stood, by point and action. \`completed\`: it has an answer; \`unknown\`: nobody can know,
+What became of the key affected by the fault, by point and action. \`completed\`: it has an answer; \`unknown\`: nobody can know,
 and no retry runs it; \`failed_retryable\`: it provably did not run, or was freed; \`none\`: past its retention, and reaped.
 
 ${table(['point', ...coreActions], lines)}

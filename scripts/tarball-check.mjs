@@ -34,7 +34,7 @@ function expect(isTrue, what, seen) {
 let current = null;
 for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => current && signal(current.child, 'SIGTERM'));
 
-/** In a process group of its own: `npx` puts a shell between, which hands no signal on. */
+/** In a process group of its own: `npx` starts a shell that forwards no signal. */
 function begin(command, args, cwd) {
   const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   const timer = setTimeout(() => signal(child, 'SIGKILL'), patienceMs);

@@ -195,9 +195,9 @@ export const commands: readonly Command[] = [
       { name: 'json', text: 'As one JSON object: ok, and the checks' },
     ],
     notes: [
-      'Takes what serve takes. One line a check: ✓ well, ! a risk, ✗ a fault, - not looked at. Reads only, but for one key of',
-      'its own that it stores and removes; to the upstream it connects and sends nothing. Exit 0 without ✗, warnings or',
-      'not; else the code that serve would end with for the first ✗.',
+      'Takes what serve takes. One line per check: ✓ well, ! a risk, ✗ a fault, - not looked at. Read-only, except for one test',
+      'key that it writes and deletes; it connects to the upstream and sends nothing. Exit 0 without ✗, with or without',
+      'warnings; else the code that serve would end with for the first ✗.',
     ],
     examples: ['oncegate doctor --config oncegate.yaml', 'oncegate doctor http://127.0.0.1:3000 --json'],
   },

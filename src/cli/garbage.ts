@@ -2,7 +2,7 @@ import { PerformanceObserver } from 'node:perf_hooks';
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Milliseconds. Shorter, and V8 would not yet believe that the need is over, and keep the room for new objects. */
+/** Milliseconds. Any shorter, and V8 keeps its enlarged young generation. */
 const lookMs = 15_000;
 /** Share of a processor below which nobody is served. */
 const idleShare = 0.02;

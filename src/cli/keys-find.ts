@@ -13,7 +13,7 @@ const withoutAsking = '; fewer only where a person is asked, or with --epoch';
 /** More than anybody wants to choose from. */
 const mostShown = 10;
 /** Records. Up to here a look at all of them takes no time worth a word. */
-const quietlyRead = 100_000;
+const scanWithoutNoticeRows = 100_000;
 
 /** Letters of an ID that a person may type where a mistake is seen before anything happens. */
 export const fewLetters = 4;
@@ -126,7 +126,7 @@ async function everywhere(
   search: Search,
 ): Promise<readonly RecordView[]> {
   const count = await store.countRoughly();
-  if (count > quietlyRead)
+  if (count > scanWithoutNoticeRows)
     call.io.stderr.write(
       `reading all records, about ${Math.round(count).toLocaleString('en')}: this may take minutes; ` +
         '--key with --path (and --tenant) finds one at once\n',

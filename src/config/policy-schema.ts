@@ -68,7 +68,7 @@ const fields = {
   outcomes: z
     .union([z.enum(presetNames), outcomeTable])
     .describe(
-      'Which upstream statuses end the key (store), free it (release), or leave it unknown: a preset, or a preset with overrides by status.',
+      'What each upstream status means: store (final answer), release (a retry may run) or unknown. A preset, or a preset with overrides by status.',
     )
     .meta({ examples: ['payments', { preset: 'payments', 409: 'release' }] }),
   retention: durationField('1s', '3650d').describe('How long an answer is kept for replay, at least.'),

@@ -41,7 +41,7 @@ const store = z
       .max(1000)
       .prefault(10)
       .describe(
-        'Connections to PostgreSQL of this instance, at most; five of them for settling and the loops.',
+        'Connections to PostgreSQL of this instance, at most; five are reserved for saving answers and background work.',
       ),
     durability: z
       .enum(['strict', 'relaxed'])

@@ -45,7 +45,7 @@ function skippedFor(root: string): Finding {
 }
 
 function thrownBy(error: unknown): Finding {
-  const text = `cannot be told: ${asError(error).message}`;
+  const text = `check failed: ${asError(error).message}`;
   const advice = 'run oncegate doctor again; if it stays so, look into the log of PostgreSQL';
   return error instanceof OncegateError ? failure(text, advice, error.code) : blocking(text, advice);
 }

@@ -38,7 +38,7 @@ export class Attempt {
     this.#answer?.close();
   }
 
-  /** true: who asks now has to look at the record. It may still be unsaved. */
+  /** true: waiters were answered, and new callers must read the record. It may still be unsaved. */
   get isConcluded(): boolean {
     return this.#isConcluded;
   }

@@ -19,10 +19,10 @@ export interface Forwarded {
 }
 
 /**
- * For a policy that marks: says durably that the request may have been sent from now on. Not said means not sent, and the
- * attempt ends as one that never started.
+ * For a policy with `dispatchMark`: writes the mark, after which the request may have been sent. null: go on. Else the mark could not
+ * be written, and this is the result of an attempt that never started.
  */
-async function unmarked(deps: ProxyDeps, exchange: Exchange, what: Forwarding): Promise<Captured | null> {
+async function markDispatch(deps: ProxyDeps, exchange: Exchange, what: Forwarding): Promise<Captured | null> {
   if (!exchange.policy.dispatchMark) return null;
   const { scope } = exchange.id as RecordId;
   const marked = await deps.store.markDispatchedIfHeld({ scope, key: what.key, attempt: what.attempt.id });
@@ -39,7 +39,7 @@ export async function forward(deps: ProxyDeps, exchange: Exchange, what: Forward
   const { attempt } = what;
   const capture = new Capture(policy.maxStoredBodyBytes, exchange);
   attempt.keep(capture.arriving);
-  const unsent = await unmarked(deps, exchange, what);
+  const unsent = await markDispatch(deps, exchange, what);
   if (unsent !== null) return { captured: unsent, capture };
   const call = deps.clientFor(upstream).dispatch(
     {

@@ -20,7 +20,7 @@ export interface Reservation extends RecordId {
   readonly requestId: string;
   /** From now, by the database's clock; past it the sweeper calls the attempt unknown. */
   readonly deadlineMs: number;
-  /** It will say so before it sends (`markDispatchedIfHeld`): without that mark it was provably not sent. */
+  /** The attempt sets the mark before sending (`markDispatchedIfHeld`): without it, it was provably not sent. */
   readonly marks: boolean;
   /** Read just before the row is sent: a client that has gone reserves nothing. */
   readonly abandoned: () => boolean;

@@ -1,6 +1,6 @@
 import type { Counter, Histogram } from 'prom-client';
 
-/** So many are told at once; in between a scrape asks for the rest. */
+/** Flushed every so many samples, and before each scrape. */
 const size = 512;
 
 /**

@@ -115,7 +115,7 @@ t.test('it goes silent half-way: what cannot be told is said, and it ends', asyn
   const seen = await look(t, proxy.through(url));
   t.equal(seen.code, 4);
   t.equal(seen.check('standbys').level, 'ok', 'what came before is known');
-  t.match(seen.check('connections'), { level: 'error', text: /cannot be told: .*timeout/i, advice: /again/ });
+  t.match(seen.check('connections'), { level: 'error', text: /check failed: .*timeout/i, advice: /again/ });
   for (const name of ['clock', 'schema', ...onTables])
     t.match(seen.check(name), { level: 'skipped', text: /because of connections/ });
 });

@@ -53,9 +53,9 @@ t.test('a look that fails: one of the server costs that look, one of ours all af
     step('d', [], ok('never seen')),
   ]);
   t.match(checks, [
-    { level: 'warning', text: 'cannot be told: division by zero' },
+    { level: 'warning', text: 'check failed: division by zero' },
     { level: 'ok' },
-    { level: 'error', text: 'cannot be told: gone', exitCode: 4 },
+    { level: 'error', text: 'check failed: gone', exitCode: 4 },
     { level: 'skipped', text: /because of c/ },
   ]);
   t.match([...skipAll('Store', [step('x', [], ok(''))], 'y')], [{ name: 'x', text: /because of y/ }]);

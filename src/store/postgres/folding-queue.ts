@@ -26,8 +26,8 @@ export interface FoldingOptions {
 }
 
 /**
- * All that the map of what is undecided holds. A map outgrows its tables all the time, and a table that was left behind keeps what
- * stood in it alive until V8 has looked through the whole heap: were that items, with them each request that had been under way.
+ * A small cell, so that hash tables that V8 has outgrown retain this and not the request: a table that was left behind keeps its
+ * entries alive until V8 has gone through the whole heap.
  */
 interface Lead {
   item: Item | null;

@@ -204,7 +204,7 @@ export class Settler {
   /** One timer for all: what failed as one batch goes as one batch, not as many statements as it has rows. */
   #again(items: readonly Item[]): void {
     if (items.length === 0) return;
-    // By the one that was tried least: an old failure does not hold up a new one.
+    // Back-off follows the item with the fewest tries: an old failure does not hold up a new one.
     const tries = items.reduce((least, item) => Math.min(least, item.tries), Number.POSITIVE_INFINITY);
     for (const item of items) item.tries += 1;
     setTimeout(

@@ -19,7 +19,7 @@ ORDER BY record.deadline
 LIMIT $1`,
 );
 
-/** markUnknownIfLeaseOver: never frees a key, for its request may have run. One that says when it sends, and has not, is not touched. */
+/** markUnknownIfLeaseOver: never frees a key, for its request may have run. Skips unmarked records; releaseUndispatched takes those. */
 export const sweep = statement(
   'sweep',
   `UPDATE oncegate.record AS record
