@@ -35,6 +35,8 @@ export interface RequestDone {
   /** What the upstream's answer, or its absence, came to; null when nothing was forwarded. */
   readonly outcome: Outcome | 'refused' | null;
   readonly id: RecordId | null;
+  /** That its attempt was opened under, which may have lost its lease since; null: it had none. */
+  readonly instance: string | null;
   readonly error: Error | null;
   readonly totalMs: number;
   /** null: that part did not happen. */

@@ -33,6 +33,7 @@ export class Exchange {
   /** Kept only while it may still be sent. */
   body: Buffer | null = null;
   id: RecordId | null = null;
+  instance: string | null = null;
   verdict = 'gone';
   outcome: Outcome | 'refused' | null = null;
   error: Error | null = null;
@@ -103,6 +104,7 @@ export class Exchange {
       verdict: this.verdict,
       outcome: this.outcome,
       id: this.id,
+      instance: this.instance,
       error: this.error,
       totalMs: performance.now() - this.#startedMs,
       reserveMs: this.reserveMs,

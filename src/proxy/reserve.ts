@@ -34,6 +34,7 @@ export async function claim(deps: ProxyDeps, exchange: Exchange, wanted: Claim):
   const kept = deps.replays.find(wanted);
   const known = kept === null ? null : decide(kept, wanted);
   if (known !== null && known.kind !== 'take_over') return known;
+  exchange.instance = instance;
   const attempt = deps.attempts.open(instance, exchange.policy.upstream.timeoutMs + settleGraceMs);
   let isOurs = false;
   // Until the store has said otherwise.

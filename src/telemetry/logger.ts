@@ -93,11 +93,11 @@ export function logEvents(log: Logger, routeOf: (method: string, path: string) =
       if (error === null) {
         const level = outcome === 'unknown' ? 'warn' : 'info';
         if (log.isLevelEnabled(level))
-          output.write(requestLine(done, log.levels.values[level] as number, current));
+          output.write(requestLine(done, log.levels.values[level] as number, done.instance ?? current));
         return;
       }
       const line = {
-        instance: current,
+        instance: done.instance ?? current,
         requestId,
         method,
         route,

@@ -22,6 +22,7 @@ t.test(
 
     const sent = send(`${sleeper.dataUrl}/a`, 'sent', { steer: { hold: true, body: 'of the sleeper' } });
     await upstream.received(1);
+    const [held] = await query(databaseUrl, `SELECT instance FROM oncegate.record WHERE key = 'sent'`);
     const queued = send(`${sleeper.dataUrl}/a`, 'queued');
     await until(
       'reserved, and in the queue behind the first',
@@ -57,6 +58,14 @@ t.test(
     t.equal(upstream.countOf('queued'), 1, 'it was not sent after all');
     t.not(second.headers['idempotency-status'], 'executed');
     await until('it says so', () => sleeper.lines.some((line) => line.includes('late answer refused')));
+    const requestLine = await until('and of the request', () =>
+      sleeper.lines.find((line) => line.includes('"outcome":"refused"')),
+    );
+    t.equal(
+      JSON.parse(requestLine).instance,
+      held?.['instance'],
+      'as the record named it, whatever lease it has now',
+    );
     for (const key of ['sent', 'queued']) {
       const retry = await until('it has a lease again', async () => {
         const answer = await send(`${sleeper.dataUrl}/a`, key);

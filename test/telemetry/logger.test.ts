@@ -10,6 +10,7 @@ const done = {
   verdict: 'execute',
   outcome: 'store',
   id: { scope: Buffer.alloc(32, 1), key: 'k' },
+  instance: null,
   error: null,
   totalMs: 12.3456,
   reserveMs: 1.005,
@@ -89,5 +90,19 @@ t.test('what is unknown is told at warn, with its route and its instance', async
       { level: 40, instance: 'instance-1', route: '/charges', outcome: 'unknown', msg: 'request' },
       { level: 40, instance: 'instance-2', route: 'POST /charges by its route', reason: 'lease_over' },
     ],
+  );
+});
+
+t.test('a request that outlived the lease of its process names the instance of its record', async (t) => {
+  const lines: string[] = [];
+  const log = createLogger('info', { write: (line: string) => void lines.push(line) });
+  t.teardown(logEvents(log, () => 'default'));
+  leaseOpened.publish({ instance: 'instance-2' });
+  lines.length = 0;
+  requestDone.publish({ ...done, instance: 'instance-1' });
+  requestDone.publish({ ...done, instance: 'instance-1', error: new Error('broken') });
+  t.match(
+    lines.map((line) => JSON.parse(line) as object),
+    [{ instance: 'instance-1' }, { instance: 'instance-1' }],
   );
 });
