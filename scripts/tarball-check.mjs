@@ -112,7 +112,11 @@ async function check() {
   const version = await run('npx', ['oncegate', 'version']);
   expect(version.includes(tarball.slice(0, -4).replace('-', ' ')), 'npx oncegate version says it', version);
   const overview = await run('npx', ['oncegate']);
-  expect(overview.includes('Usage: oncegate'), 'npx oncegate says what it can do', overview);
+  expect(
+    overview.includes('Usage: npx oncegate <command>'),
+    'npx oncegate says what it can do, under that name',
+    overview,
+  );
 
   let paid = '';
   await withDemo('npx', ['oncegate'], async (address) => {
