@@ -79,12 +79,12 @@ t.test(
   },
 );
 
-for (const [what, code] of [
-  ['rows that others hold', '55P03'],
-  ['keys that a trigger refuses', 'P0001'],
-  ['keys on a damaged page', 'XX001'],
-]) {
-  t.test(`${what} never open it`, async (t) => {
+for (const [name, code] of [
+  ['rows that others hold never open it', '55P03'],
+  ['keys that a trigger refuses never open it', 'P0001'],
+  ['keys on a damaged page never open it', 'XX001'],
+] as const) {
+  t.test(name, async (t) => {
     const { url } = await testDatabase(t);
     await migrateUp(url);
     const store = new PostgresStore({ url, poolSize: 10, durability: 'strict' });
