@@ -100,6 +100,13 @@ t.test(
   },
 );
 
+t.test('who may get whose answer is warned of at the start, once', async (t) => {
+  const { running } = await twoWorkers(t);
+  const said = running.lines.filter((line) => line.includes('"level":40')).join('\n');
+  t.match(said, /tenant none: .*set tenant\.from[^]*two services on one database/);
+  t.equal(said.split('tenant none').length, 2);
+});
+
 t.test('signals that reach the workers too, before or after the first process, cut nothing', async (t) => {
   const { running, url, upstream } = await twoWorkers(t);
   const held = [1, 2, 3, 4].map((i) => send(url, `held-${i}`, { steer: { hold: true } }));
