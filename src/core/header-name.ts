@@ -1,5 +1,5 @@
+import { BoundedMemo } from './bounded-memo.ts';
 import { foldName } from './fold-name.ts';
-import { Remembered } from './remembered.ts';
 import { hopByHop, ourPrefix } from './response.ts';
 
 /** What a header's name says about it on its way to the upstream, whatever its punctuation. */
@@ -31,7 +31,7 @@ const notForUpstreamWhenGuarded = new Set([
 ]);
 
 /** By the name as it came. */
-const names = new Remembered<HeaderName>(1_000, 64);
+const names = new BoundedMemo<HeaderName>(1_000, 64);
 
 export function headerName(name: string): HeaderName {
   const known = names.get(name);

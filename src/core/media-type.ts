@@ -1,5 +1,5 @@
+import { BoundedMemo } from './bounded-memo.ts';
 import { byFirst } from './parts.ts';
-import { Remembered } from './remembered.ts';
 
 export interface MediaType {
   readonly essence: string;
@@ -21,7 +21,7 @@ const parameterSyntax = new RegExp(
 );
 
 /** As they were spelled. */
-const known = new Remembered<MediaType>(100, 64);
+const known = new BoundedMemo<MediaType>(100, 64);
 
 export function isJson(essence: string): boolean {
   return essence === 'application/json' || essence === 'text/json' || essence.endsWith('+json');

@@ -1,5 +1,5 @@
+import { BoundedMemo } from './bounded-memo.ts';
 import { foldName } from './fold-name.ts';
-import { Remembered } from './remembered.ts';
 
 /** The upstream's answer on its way to the client, into the store, and out of it. Headers are flat lists, as in Node. */
 
@@ -64,7 +64,7 @@ interface Fate {
 }
 
 /** By the name as it is spelled. */
-const fates = new Remembered<Fate>(1_000, 64);
+const fates = new BoundedMemo<Fate>(1_000, 64);
 
 function fateOf(name: string): Fate {
   const known = fates.get(name);
@@ -97,7 +97,7 @@ export function clientHeaders(flat: readonly string[]): string[] {
 
 const noNames: ReadonlySet<string> = new Set();
 /** By the value of Connection, of which most messages have the same few. */
-const namesOf = new Remembered<ReadonlySet<string>>(100, 64);
+const namesOf = new BoundedMemo<ReadonlySet<string>>(100, 64);
 
 /** What `Connection` lists, lower-case. A set: both the list and the fields it is compared with may be many. */
 export function connectionNames(flat: readonly string[]): ReadonlySet<string> {

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { Remembered } from './remembered.ts';
+import { BoundedMemo } from './bounded-memo.ts';
 
 /** What may be part of a scope, in the words of the config. */
 export type ScopePart = 'tenant' | 'endpoint';
@@ -32,4 +32,4 @@ export function scopeOf(parts: readonly (string | null)[]): Buffer {
 }
 
 /** An endpoint without ids in its path has one for each tenant. Nobody writes into a scope. */
-const scopes = new Remembered<Buffer>(1_000, 256);
+const scopes = new BoundedMemo<Buffer>(1_000, 256);

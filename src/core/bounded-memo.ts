@@ -1,8 +1,9 @@
 /**
- * What was worked out for the strings of the last requests. Bounded in number and in length, and forgotten all at once: most
- * requests have the same few, and a client that sends others each time costs only what it would without.
+ * Keeps what was worked out for the strings of earlier requests. It is bounded in number and in length, and forgets everything at
+ * once when it is full: most requests have the same few strings, and a client that sends new ones each time costs only what it would
+ * cost without a memo.
  */
-export class Remembered<Value> {
+export class BoundedMemo<Value> {
   readonly #values = new Map<string, Value>();
   readonly #maxCount: number;
   readonly #maxLength: number;
