@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import pg from 'pg';
+import { createMemos } from '../src/core/memos.ts';
 import { scopeAt } from '../src/core/scope.ts';
 import { root, type StartChild } from './child.ts';
 import { path } from './exchange.ts';
@@ -51,7 +52,10 @@ export async function makeOncegateStore(url: string, keys: number, start: StartC
 }
 
 /** Of the requests that the clients send. In another scope the new keys would have a corner of the index to themselves. */
-export const scope = scopeAt({ tenant: null, method: 'POST', path }, ['tenant', 'endpoint']).toString('hex');
+export const scope = scopeAt(createMemos(), { tenant: null, method: 'POST', path }, [
+  'tenant',
+  'endpoint',
+]).toString('hex');
 
 /** Throws unless what Oncegate has stored stands among what was filled in. */
 export async function checkOneScope(url: string): Promise<void> {

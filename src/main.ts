@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Config } from './config/config.ts';
 import { routeLines } from './config/describe.ts';
+import { createMemos } from './core/memos.ts';
 import type { UpstreamTarget } from './core/policy.ts';
 import type { Policies } from './core/routes.ts';
 import { exposureWarnings } from './doctor/judge-exposure.ts';
@@ -83,6 +84,7 @@ export async function start(options: StartOptions): Promise<Running> {
   if (worker === null || worker === '1') warnOfLarge(policies, budget, log);
   const deps: ProxyDeps = {
     identity: config,
+    memos: createMemos(),
     policies,
     store,
     lease,

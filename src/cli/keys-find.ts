@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { createMemos } from '../core/memos.ts';
 import type { RecordId } from '../core/record.ts';
 import { scopeAt } from '../core/scope.ts';
 import { OncegateError } from '../errors.ts';
@@ -96,17 +97,21 @@ function placesOf(call: KeysCall, key: string): readonly RecordId[] | null {
   const { scopeParts, tenantHeader, defaults, routes } = call.config;
   const tenant = flagText(call, 'tenant');
   const path = flagText(call, 'path');
+  const memos = createMemos();
   if (tenantHeader === null && tenant !== null)
     throw fault(call, '--tenant: this config knows no tenants; give that of the sidecars with --config');
   if (tenantHeader !== null && tenant === null) return null;
   if (!scopeParts.includes('endpoint'))
-    return [{ scope: scopeAt({ tenant, method: '', path: '' }, scopeParts), key }];
+    return [{ scope: scopeAt(memos, { tenant, method: '', path: '' }, scopeParts), key }];
   if (path === null) return null;
   const method = flagText(call, 'method')?.toUpperCase();
   const methods = new Set(
     method === undefined ? [defaults, ...routes].flatMap((rule) => rule.methods) : [method],
   );
-  return [...methods].map((one) => ({ scope: scopeAt({ tenant, method: one, path }, scopeParts), key }));
+  return [...methods].map((one) => ({
+    scope: scopeAt(memos, { tenant, method: one, path }, scopeParts),
+    key,
+  }));
 }
 
 /** With other settings than those of the sidecars the key would stand elsewhere, and not be found. */

@@ -1,3 +1,4 @@
+import { createMemos } from '../core/memos.ts';
 import type { StoredAnswer } from '../core/record.ts';
 import { decodeStored } from '../core/response.ts';
 import type { History, RecordView } from '../store/operator.ts';
@@ -38,7 +39,7 @@ export function answerJson(answer: StoredAnswer | null): Record<string, unknown>
   const { status, headers, body, closeFramed } = answer;
   return {
     status,
-    headers: decodeStored(headers),
+    headers: decodeStored(createMemos(), headers),
     bodyBase64: body?.toString('base64') ?? null,
     closeFramed,
   };

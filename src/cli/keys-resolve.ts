@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { compilePolicies } from '../config/config.ts';
 import { givenAnswer } from '../core/given-answer.ts';
+import { createMemos } from '../core/memos.ts';
 import type { Policy } from '../core/policy.ts';
 import { type StoredAnswer, waitingStates } from '../core/record.ts';
 import { asError } from '../errors.ts';
@@ -127,7 +128,8 @@ function resolutionOf(call: KeysCall): Resolution {
   }
   const status = flagNumber(call, 'status', [200, 599]);
   if (status === null) throw fault(call, '--completed needs the status that retries shall get: --status 201');
-  const given = givenAnswer({ status, headers: call.args.lists.get('header') ?? [], body: bodyOf(call) });
+  const headers = call.args.lists.get('header') ?? [];
+  const given = givenAnswer(createMemos(), { status, headers, body: bodyOf(call) });
   if (given.kind === 'fault') throw fault(call, given.text);
   return { kind: 'completed', answer: given.answer };
 }

@@ -1,3 +1,4 @@
+import { createMemos } from '../core/memos.ts';
 import type { StoredAnswer } from '../core/record.ts';
 import { decodeStored } from '../core/response.ts';
 import type { History, RecordView } from '../store/operator.ts';
@@ -81,7 +82,7 @@ function past({ audit, lateAnswers }: History): string[][] {
 
 function answerText(answer: StoredAnswer | null): string {
   if (answer === null) return 'no answer is kept';
-  const headers = decodeStored(answer.headers) ?? [];
+  const headers = decodeStored(createMemos(), answer.headers) ?? [];
   const lines = headers.flatMap((name, i) =>
     i % 2 === 0 ? [`${name}: ${plain(headers[i + 1] ?? '')}`] : [],
   );

@@ -1,4 +1,4 @@
-import { type Ignored, ignoredBy } from './json-pointer.ts';
+import type { Ignored } from './json-pointer.ts';
 import { spell } from './json-token.ts';
 import { differByCase } from './letter-case.ts';
 import { part } from './parts.ts';
@@ -16,12 +16,12 @@ interface Field {
  * Fields sorted by decoded name, order kept among equal names. null where parsers may see other fields than we do. What is
  * ignored leaves nothing; where something may be and two of the rest may meet, these stay in their order.
  */
-export function canonicalForm(body: Buffer, ignore: readonly string[]): string | null {
+export function canonicalForm(body: Buffer, ignored: Ignored | null): string | null {
   const all = readFields(body);
   if (all === null) return null;
-  const fields = ignore.length === 0 ? all : withoutIgnored(all, ignoredBy(ignore));
+  const fields = ignored === null ? all : withoutIgnored(all, ignored);
   if (!mayMeet(fields)) fields.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
-  else if (ignore.length === 0) return null;
+  else if (ignored === null) return null;
   let text = '';
   for (const { name, value } of fields) text += value === null ? `${part(name)}-` : part(name) + part(value);
   return text;

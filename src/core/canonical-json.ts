@@ -1,4 +1,4 @@
-import { type Ignored, ignoredBy } from './json-pointer.ts';
+import type { Ignored } from './json-pointer.ts';
 import { type Cursor, readPlain, readString, skipSpace } from './json-token.ts';
 import { differByCase } from './letter-case.ts';
 
@@ -51,13 +51,13 @@ interface Reading extends Cursor {
 
 /**
  * The canonical text, one character for each byte of UTF-8. null where there is none: broken JSON, invalid UTF-8, a
- * byte order mark, a duplicate member, two that differ by letter case alone, depth over 64, over 10,000 values. `ignore` holds JSON pointers (RFC 6901).
+ * byte order mark, a duplicate member, two that differ by letter case alone, depth over 64, over 10,000 values.
  */
-export function canonicalJson(body: Buffer, ignore: readonly string[]): string | null {
+export function canonicalJson(body: Buffer, ignored: Ignored | null): string | null {
   const text = byteText(body);
   if (text === null) return null;
   const r: Reading = { body, text, at: skipSpace(body, 0), names: [], values: [], items: 0 };
-  const root = ignore.length === 0 ? undefined : ignoredBy(ignore);
+  const root = ignored ?? undefined;
   const frames: Frame[] = [];
   let frame: Frame | undefined;
   for (let values = 0; values < maxValues; values++) {

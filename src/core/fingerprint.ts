@@ -3,8 +3,16 @@ import { canonicalForm } from './canonical-form.ts';
 import { canonicalJson } from './canonical-json.ts';
 import { canonicalMultipart } from './canonical-multipart.ts';
 import { headerDigestOf } from './fingerprint-headers.ts';
+import {
+  type CompiledRule,
+  compiledRule,
+  type FingerprintRule,
+  fingerprintVersion,
+} from './fingerprint-rule.ts';
 import { foldName } from './fold-name.ts';
+import type { Ignored } from './json-pointer.ts';
 import { isForm, isJson, type MediaType, parseMediaType } from './media-type.ts';
+import type { Memos } from './memos.ts';
 import { isMethodOverride } from './method-override.ts';
 import { byFirst, part, parts } from './parts.ts';
 import type { Fingerprint, HeaderDigest } from './record.ts';
@@ -19,27 +27,19 @@ export interface FingerprintInput {
   readonly body: Buffer;
 }
 
-export interface FingerprintRule {
-  readonly body: 'canonical' | 'raw';
-  /** JSON pointers of what does not count: members of JSON, fields of a form. */
-  readonly ignore: readonly string[];
-  /** Names of headers that count beside those that always do. */
-  readonly headers: readonly string[];
-}
-
-/** Part of every rule id: raise it when the same request would get another `digest` than before. */
-const version = 'v3';
-
 /** Every part carries its length and every form of body its own word, so that no two requests read the same. */
-export function fingerprintOf(input: FingerprintInput, rule: FingerprintRule): Fingerprint {
+export function fingerprintOf(memos: Memos, input: FingerprintInput, rule: FingerprintRule): Fingerprint {
+  const compiled = compiledRule(memos, rule);
   const headers = pickHeaders(input.rawHeaders);
   const query = input.query === null ? '-' : part(input.query);
   const start = `${part(input.method)}${part(input.path)}${query}${headers.conditions}${headers.overrides}`;
   // Hashed once, however large, and without a copy.
   const bodyHash = hash('sha256', input.body, 'hex');
   const raw = sha256(`raw ${start}${parts(headers.types)}${parts(headers.encodings)}${bodyHash}`);
-  const listed = headerDigestOf(input.rawHeaders, rule.headers);
-  return new LateFingerprint(rule, { raw, headers: listed }, { start, headers, body: input.body, bodyHash });
+  const list = compiled.headers;
+  const listed = list === null ? null : headerDigestOf(memos, input.rawHeaders, list);
+  const contents = { start, headers, body: input.body, bodyHash };
+  return new LateFingerprint(memos, compiled, { raw, headers: listed, contents });
 }
 
 interface Contents {
@@ -57,49 +57,33 @@ class LateFingerprint implements Fingerprint {
   readonly rule: string;
   readonly raw: Buffer;
   readonly headers: HeaderDigest | null;
-  readonly #body: FingerprintRule['body'];
-  readonly #ignore: readonly string[];
+  readonly #memos: Memos;
+  readonly #rule: CompiledRule;
   #contents: Contents | null;
   #digest: Buffer | null = null;
 
   constructor(
-    rule: FingerprintRule,
-    { raw, headers }: Pick<Fingerprint, 'raw' | 'headers'>,
-    contents: Contents,
+    memos: Memos,
+    rule: CompiledRule,
+    { raw, headers, contents }: Pick<Fingerprint, 'raw' | 'headers'> & { readonly contents: Contents },
   ) {
-    this.rule = ruleId(rule);
+    this.rule = rule.id;
     this.raw = raw;
     this.headers = headers;
-    this.#body = rule.body;
-    this.#ignore = rule.ignore;
+    this.#memos = memos;
+    this.#rule = rule;
     this.#contents = contents;
   }
 
   get digest(): Buffer {
     if (this.#digest === null) {
       const contents = this.#contents as Contents;
-      const ignore = this.#body === 'raw' ? null : this.#ignore;
-      this.#digest = sha256(`${version} ${contents.start}${describeContent(contents, ignore)}`);
+      const content = describeContent(this.#memos, this.#rule, contents);
+      this.#digest = sha256(`${fingerprintVersion} ${contents.start}${content}`);
       this.#contents = null;
     }
     return this.#digest;
   }
-}
-
-const plainRules = { canonical: `${version}:canonical`, raw: `${version}:raw` };
-const ignoreRules = new WeakMap<readonly string[], string>();
-
-/** Names what `digest` means, without the headers of the rule. Digests of other ids are not compared, only `raw` is. */
-export function ruleId(rule: Pick<FingerprintRule, 'body' | 'ignore'>): string {
-  // Raw bodies have no members to ignore.
-  if (rule.body === 'raw' || rule.ignore.length === 0) return plainRules[rule.body];
-  let id = ignoreRules.get(rule.ignore);
-  if (id === undefined) {
-    const list = parts([...new Set(rule.ignore)].sort());
-    id = `${plainRules.canonical}:${hash('sha256', list, 'hex').slice(0, 32)}`;
-    ignoreRules.set(rule.ignore, id);
-  }
-  return id;
 }
 
 /** One-shot hashing to a string is three times faster than asking for a Buffer. */
@@ -138,17 +122,14 @@ function pickHeaders(rawHeaders: readonly string[]): Picked {
   return { conditions: sorted, overrides: override, types, encodings };
 }
 
-/**
- * Media type, content-encoding and body: in canonical form where the body has one, otherwise its raw bytes. `ignore` null: always
- * its raw bytes.
- */
-function describeContent({ headers, body, bodyHash }: Contents, ignore: readonly string[] | null): string {
+/** Media type, content-encoding and body: in canonical form where the rule allows it and the body has one, else its raw bytes. */
+function describeContent(memos: Memos, rule: CompiledRule, { headers, body, bodyHash }: Contents): string {
   const encodings = codingsOf(headers.encodings);
-  const type = headers.types.length === 1 ? parseMediaType(headers.types[0] as string) : null;
+  const type = headers.types.length === 1 ? parseMediaType(memos, headers.types[0] as string) : null;
   if (type === null) return `raw ${parts(encodings)}${parts(headers.types)}${bodyHash}`;
   const start = `${parts(encodings)}${part(type.essence)}${parts(type.parameters)}`;
-  if (encodings.length === 0 && ignore !== null) {
-    const canonical = canonicalBody(type, body, ignore);
+  if (encodings.length === 0 && rule.body === 'canonical') {
+    const canonical = canonicalBody(type, body, rule.ignored);
     if (canonical !== null) return `${canonical.form} ${start}${canonical.text}`;
   }
   return `other ${start}${parts(type.boundaries)}${bodyHash}`;
@@ -166,13 +147,13 @@ interface Canonical {
   readonly text: string;
 }
 
-function canonicalBody(type: MediaType, body: Buffer, ignore: readonly string[]): Canonical | null {
+function canonicalBody(type: MediaType, body: Buffer, ignored: Ignored | null): Canonical | null {
   const { essence, boundaries } = type;
   if (boundaries.length === 1)
     return canonical('multipart', canonicalMultipart(body, boundaries[0] as string));
   if (type.otherCharset) return null;
-  if (isJson(essence)) return canonical('json', canonicalJson(body, ignore));
-  if (isForm(essence)) return canonical('form', canonicalForm(body, ignore));
+  if (isJson(essence)) return canonical('json', canonicalJson(body, ignored));
+  if (isForm(essence)) return canonical('form', canonicalForm(body, ignored));
   return null;
 }
 

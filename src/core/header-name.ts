@@ -1,5 +1,5 @@
-import { BoundedMemo } from './bounded-memo.ts';
 import { foldName } from './fold-name.ts';
+import type { Memos } from './memos.ts';
 import { hopByHop, ourPrefix } from './response.ts';
 
 /** What a header's name says about it on its way to the upstream, whatever its punctuation. */
@@ -11,7 +11,7 @@ export interface HeaderName {
   readonly isOursWhenGuarded: boolean;
 }
 
-const notForUpstream = new Set([
+const notForUpstream: ReadonlySet<string> = new Set([
   ...hopByHop,
   // Belongs to `Upgrade: h2c`, which we do not speak.
   'http2-settings',
@@ -23,18 +23,15 @@ const notForUpstream = new Set([
   'forwarded',
 ]);
 
-const notForUpstreamWhenGuarded = new Set([
+const notForUpstreamWhenGuarded: ReadonlySet<string> = new Set([
   // Framed again by undici.
   'content-length',
   // A compressed answer would differ between clients, and so between first answer and replay.
   'accept-encoding',
 ]);
 
-/** By the name as it came. */
-const names = new BoundedMemo<HeaderName>(1_000, 64);
-
-export function headerName(name: string): HeaderName {
-  const known = names.get(name);
+export function headerName({ headerNames }: Memos, name: string): HeaderName {
+  const known = headerNames.get(name);
   if (known !== undefined) return known;
   const lower = name.toLowerCase();
   const folded = foldName(name);
@@ -47,7 +44,7 @@ export function headerName(name: string): HeaderName {
     isOursWhenGuarded:
       isOurs || notForUpstreamWhenGuarded.has(folded) || (isVariant && inFingerprint.test(folded)),
   };
-  names.keep(name, made);
+  headerNames.keep(name, made);
   return made;
 }
 

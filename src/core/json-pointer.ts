@@ -13,13 +13,10 @@ export function isJsonPointer(text: string): boolean {
   return pointerSyntax.test(text);
 }
 
-const compiled = new WeakMap<readonly string[], Ignored>();
-
-/** Lists come from the config and live as long as it does: each is compiled once. What is no pointer ignores nothing. */
-export function ignoredBy(ignore: readonly string[]): Ignored {
-  let root = compiled.get(ignore);
-  if (root !== undefined) return root;
-  root = { whole: false, below: new Map() };
+/** null: the list is empty, and all counts. What is no pointer ignores nothing. */
+export function ignoredBy(ignore: readonly string[]): Ignored | null {
+  if (ignore.length === 0) return null;
+  const root: Ignored = { whole: false, below: new Map() };
   for (const pointer of ignore.filter(isJsonPointer)) {
     let place = root;
     for (const part of pointer.split('/').slice(1)) {
@@ -33,6 +30,5 @@ export function ignoredBy(ignore: readonly string[]): Ignored {
     }
     place.whole = true;
   }
-  compiled.set(ignore, root);
   return root;
 }

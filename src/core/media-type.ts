@@ -1,4 +1,4 @@
-import { BoundedMemo } from './bounded-memo.ts';
+import type { Memos } from './memos.ts';
 import { byFirst } from './parts.ts';
 
 export interface MediaType {
@@ -20,9 +20,6 @@ const parameterSyntax = new RegExp(
   'y',
 );
 
-/** As they were spelled. */
-const known = new BoundedMemo<MediaType>(100, 64);
-
 export function isJson(essence: string): boolean {
   return essence === 'application/json' || essence === 'text/json' || essence.endsWith('+json');
 }
@@ -32,12 +29,12 @@ export function isForm(essence: string): boolean {
 }
 
 /** RFC 9110, 8.3.1. null: not a media type. */
-export function parseMediaType(value: string): MediaType | null {
-  const before = known.get(value);
-  if (before !== undefined) return before;
+export function parseMediaType({ mediaTypes }: Memos, value: string): MediaType | null {
+  const known = mediaTypes.get(value);
+  if (known !== undefined) return known;
   const type = parse(value);
   // A boundary is another one each time.
-  if (type !== null && type.boundaries.length === 0) known.keep(value, type);
+  if (type !== null && type.boundaries.length === 0) mediaTypes.keep(value, type);
   return type;
 }
 

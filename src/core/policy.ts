@@ -1,5 +1,5 @@
 import type { Cors } from './cors.ts';
-import type { FingerprintRule } from './fingerprint.ts';
+import type { FingerprintRule } from './fingerprint-rule.ts';
 import type { Dialect } from './problem.ts';
 import type { OutcomeTable } from './settle.ts';
 

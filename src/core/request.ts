@@ -1,6 +1,7 @@
 import { isVariantOf, readsAs } from './fold-name.ts';
 import { headerName } from './header-name.ts';
 import { formatKey } from './key.ts';
+import type { Memos } from './memos.ts';
 import type { ForwardKey } from './policy.ts';
 import { connectionNames } from './response.ts';
 
@@ -29,15 +30,19 @@ export interface UpstreamHeaderOptions {
 }
 
 /** A flat list, as undici takes it. */
-export function upstreamHeaders(rawHeaders: readonly string[], options: UpstreamHeaderOptions): string[] {
+export function upstreamHeaders(
+  memos: Memos,
+  rawHeaders: readonly string[],
+  options: UpstreamHeaderOptions,
+): string[] {
   const { forwardKey, forwarded, requestId, attempt, epoch } = options;
-  const named = connectionNames(rawHeaders);
+  const named = connectionNames(memos, rawHeaders);
   const headers = ['host', options.host, ...forwardedHeaders(forwarded, requestId)];
   headers.push('oncegate-attempt', attempt, 'oncegate-epoch', epoch, 'accept-encoding', 'identity');
   if (forwardKey.kind === 'rename') headers.push(forwardKey.header, formatKey(options.key));
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string;
-    const { lower, isOursWhenGuarded } = headerName(name);
+    const { lower, isOursWhenGuarded } = headerName(memos, name);
     if (isOursWhenGuarded || named.has(lower)) continue;
     if (isReplaced(lower, options)) continue;
     headers.push(name, rawHeaders[i + 1] as string);

@@ -1,5 +1,5 @@
-import { BoundedMemo } from './bounded-memo.ts';
 import { foldName } from './fold-name.ts';
+import type { Memos } from './memos.ts';
 
 /** The upstream's answer on its way to the client, into the store, and out of it. Headers are flat lists, as in Node. */
 
@@ -14,14 +14,14 @@ export const hopByHop: readonly string[] = [
   'upgrade',
 ];
 
-const notForClients = new Set([
+const notForClients: ReadonlySet<string> = new Set([
   ...hopByHop,
   // We frame the answer ourselves.
   'content-length',
 ]);
 
 /** Ours to say, under any punctuation: an upstream that is itself guarded must not speak for us. */
-const ourNames = new Set([
+const ourNames: ReadonlySet<string> = new Set([
   'idempotency-status',
   'idempotent-replayed',
   'idempotency-expires',
@@ -32,7 +32,7 @@ const ourNames = new Set([
  * Meant for the one client that asked first: credentials, and times that would be wrong by the next replay. A replay carries
  * its own Date, by which AWS clients set the clock that they sign with.
  */
-const notForReplay = new Set([
+const notForReplay: ReadonlySet<string> = new Set([
   ...notForClients,
   'set-cookie',
   'set-cookie2',
@@ -56,17 +56,14 @@ const version = '\x01';
 const separator = '\0';
 
 /** What becomes of a field of an answer, by its name. */
-interface Fate {
+export interface Fate {
   readonly lower: string;
   readonly isToken: boolean;
   readonly mayPass: boolean;
   readonly mayReplay: boolean;
 }
 
-/** By the name as it is spelled. */
-const fates = new BoundedMemo<Fate>(1_000, 64);
-
-function fateOf(name: string): Fate {
+function fateOf({ fates }: Memos, name: string): Fate {
   const known = fates.get(name);
   if (known !== undefined) return known;
   const lower = Buffer.from(name.toLowerCase(), 'latin1').toString('latin1');
@@ -83,12 +80,12 @@ function fateOf(name: string): Fate {
   return fate;
 }
 
-export function clientHeaders(flat: readonly string[]): string[] {
-  const named = connectionNames(flat);
+export function clientHeaders(memos: Memos, flat: readonly string[]): string[] {
+  const named = connectionNames(memos, flat);
   const kept: string[] = [];
   for (let i = 0; i < flat.length; i += 2) {
     const name = flat[i] as string;
-    const fate = fateOf(name);
+    const fate = fateOf(memos, name);
     if (!fate.mayPass || named.has(fate.lower)) continue;
     kept.push(name, flat[i + 1] as string);
   }
@@ -96,11 +93,9 @@ export function clientHeaders(flat: readonly string[]): string[] {
 }
 
 const noNames: ReadonlySet<string> = new Set();
-/** By the value of Connection, of which most messages have the same few. */
-const namesOf = new BoundedMemo<ReadonlySet<string>>(100, 64);
 
 /** What `Connection` lists, lower-case. A set: both the list and the fields it is compared with may be many. */
-export function connectionNames(flat: readonly string[]): ReadonlySet<string> {
+export function connectionNames(memos: Memos, flat: readonly string[]): ReadonlySet<string> {
   let value: string | null = null;
   let others: string[] | null = null;
   for (let i = 0; i < flat.length; i += 2) {
@@ -111,10 +106,10 @@ export function connectionNames(flat: readonly string[]): ReadonlySet<string> {
   }
   if (value === null) return noNames;
   if (others !== null) return listed([value, ...others].join());
-  const known = namesOf.get(value);
+  const known = memos.connectionNames.get(value);
   if (known !== undefined) return known;
   const names = listed(value);
-  namesOf.keep(value, names);
+  memos.connectionNames.keep(value, names);
   return names;
 }
 
@@ -128,12 +123,12 @@ function listed(value: string): ReadonlySet<string> {
 }
 
 /** Takes what `clientHeaders` gave. What could not be sent again is not kept. */
-export function encodeStored(flat: readonly string[]): Buffer {
+export function encodeStored(memos: Memos, flat: readonly string[]): Buffer {
   let text = version;
   for (let i = 0; i < flat.length; i += 2) {
     const name = flat[i] as string;
     const value = flat[i + 1] as string;
-    const { mayReplay, isToken } = fateOf(name);
+    const { mayReplay, isToken } = fateOf(memos, name);
     if (!mayReplay || !isToken || !fieldValue.test(value)) continue;
     text += text === version ? name : separator + name;
     text += separator + value;
@@ -145,7 +140,7 @@ export function encodeStored(flat: readonly string[]): Buffer {
  * null: the bytes are not what `encodeStored` writes. Everything is looked at again, for the row may have been written
  * by an older version, or by hand, and a replay must never carry a Set-Cookie or a second header inside a value.
  */
-export function decodeStored(stored: Buffer): string[] | null {
+export function decodeStored(memos: Memos, stored: Buffer): string[] | null {
   const text = stored.toString('latin1');
   if (!text.startsWith(version)) return null;
   if (text.length === version.length) return [];
@@ -155,7 +150,7 @@ export function decodeStored(stored: Buffer): string[] | null {
   for (let i = 0; i < parts.length; i += 2) {
     const name = parts[i] as string;
     const value = parts[i + 1] as string;
-    const { mayReplay, isToken } = fateOf(name);
+    const { mayReplay, isToken } = fateOf(memos, name);
     if (!isToken || !fieldValue.test(value)) return null;
     if (mayReplay) flat.push(name, value);
   }

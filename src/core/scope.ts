@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { BoundedMemo } from './bounded-memo.ts';
+import type { Memos } from './memos.ts';
 
 /** What may be part of a scope, in the words of the config. */
 export type ScopePart = 'tenant' | 'endpoint';
@@ -11,15 +11,15 @@ export interface Place {
   readonly path: string;
 }
 
-export function scopeAt({ tenant, method, path }: Place, parts: readonly ScopePart[]): Buffer {
-  return parts.includes('endpoint') ? scopeOf([tenant, method, path]) : scopeOf([tenant]);
+export function scopeAt(memos: Memos, { tenant, method, path }: Place, parts: readonly ScopePart[]): Buffer {
+  return parts.includes('endpoint') ? scopeOf(memos, [tenant, method, path]) : scopeOf(memos, [tenant]);
 }
 
 /**
  * Who and where a key counts. Each part carries its length, so that no two lists of parts read the same when joined
  * (["a", "bc"] and ["ab", "c"]); an absent part (null) is not an empty one.
  */
-export function scopeOf(parts: readonly (string | null)[]): Buffer {
+export function scopeOf({ scopes }: Memos, parts: readonly (string | null)[]): Buffer {
   let text = '';
   for (const part of parts) text += part === null ? '-' : `${part.length}:${part}`;
   const known = scopes.get(text);
@@ -30,6 +30,3 @@ export function scopeOf(parts: readonly (string | null)[]): Buffer {
   scopes.keep(text, scope);
   return scope;
 }
-
-/** An endpoint without ids in its path has one for each tenant. Nobody writes into a scope. */
-const scopes = new BoundedMemo<Buffer>(1_000, 256);

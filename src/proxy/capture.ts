@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { Memos } from '../core/memos.ts';
 import { clientHeaders } from '../core/response.ts';
 import type { Ending } from '../core/settle.ts';
 import { type AnswerHead, answered } from '../upstream/answer-head.ts';
@@ -170,10 +171,10 @@ export class Capture implements AnswerSink {
   }
 
   /** With the upstream's own length, to which it is held: only that shows an HTTP/1.0 client a cut answer as cut. */
-  clientHeaders(): string[] {
+  clientHeaders(memos: Memos): string[] {
     const length = lengthOf(this.#head);
     const framing = length === null ? [] : ['Content-Length', String(length)];
-    return [...clientHeaders(this.#head?.headers ?? []), ...framing];
+    return [...clientHeaders(memos, this.#head?.headers ?? []), ...framing];
   }
 
   /** Resolves when the client has everything, or has gone. */

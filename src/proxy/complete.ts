@@ -34,21 +34,21 @@ export async function complete(
   const outcome = settle(captured.ending, exchange.policy.outcomes);
   exchange.outcome = outcome;
   if (captured.ending.kind !== 'answered') exchange.error = captured.ending.error;
-  const headers = captured.head === null ? [] : clientHeaders(captured.head.headers);
+  const headers = captured.head === null ? [] : clientHeaders(deps.memos, captured.head.headers);
   const settling = { wanted, attempt, captured, headers, outcome };
   const result = await within(settleAndClose(deps, exchange, settling), unsavedMs);
   if (result.kind === 'settled')
-    return conclusionOf(exchange, forwarded, { headers, outcome, retainUntilMs: result.retainUntilMs });
+    return conclusionOf(deps, exchange, { forwarded, headers, outcome, retainUntilMs: result.retainUntilMs });
   if (exchange.settling === null) capture.discard();
   if (result.kind === 'unconfirmed') {
     exchange.error = result.cause;
     // Nothing was promised to be kept: the client may hear what happened.
     if (outcome !== 'store')
-      return conclusionOf(exchange, forwarded, { headers, outcome, retainUntilMs: null });
+      return conclusionOf(deps, exchange, { forwarded, headers, outcome, retainUntilMs: null });
     return both({ kind: 'problem', code: 'answer_unsaved' });
   }
   exchange.outcome = 'refused';
-  return both(afterRefusal(exchange, wanted, result));
+  return both(afterRefusal(deps, exchange, { wanted, refused: result }));
 }
 
 /** What was never sent proves nothing; all else may have run beside the attempt that has the key, and somebody must look. */
@@ -58,7 +58,7 @@ async function keepEvidence(deps: ProxyDeps, exchange: Exchange, settling: Settl
   const status = captured.head?.status ?? null;
   const late = { attempt: attempt.id, requestId: exchange.requestId, status, outcome };
   const body = captured.kind === 'whole' ? captured.body : null;
-  const answer = captured.head === null ? null : { headers: encodeStored(headers), body };
+  const answer = captured.head === null ? null : { headers: encodeStored(deps.memos, headers), body };
   const { scope, key } = wanted;
   const kept = await deps.store.keepLateAnswer({ scope, key, ...late, answer }).then(
     () => true,
@@ -106,7 +106,7 @@ function write(deps: ProxyDeps, exchange: Exchange, settling: Settling): Promise
   if (outcome === 'store' && captured.head !== null && ending.kind === 'answered') {
     const { status, closeFramed } = ending;
     const body = captured.kind === 'whole' ? captured.body : null;
-    const answer = { status, headers: encodeStored(settling.headers), body, closeFramed };
+    const answer = { status, headers: encodeStored(deps.memos, settling.headers), body, closeFramed };
     return deps.store.completeIfHeld({ scope, key, attempt, answer, retentionMs });
   }
   const status = captured.head?.status ?? null;
@@ -164,16 +164,18 @@ const statusOf: Record<Outcome, IdempotencyStatus> = {
 };
 
 interface Settled {
+  readonly forwarded: Forwarded;
   readonly headers: readonly string[];
   readonly outcome: Outcome;
   readonly retainUntilMs: number | null;
 }
 
 function conclusionOf(
+  { memos }: ProxyDeps,
   exchange: Exchange,
-  { captured, capture }: Forwarded,
-  { headers, outcome, retainUntilMs: until }: Settled,
+  { forwarded, headers, outcome, retainUntilMs: until }: Settled,
 ): Conclusion {
+  const { captured, capture } = forwarded;
   const { ending, head } = captured;
   const idempotency = statusOf[outcome];
   if (ending.kind === 'not_started')
@@ -183,7 +185,10 @@ function conclusionOf(
   }
   const retainUntilMs = outcome === 'store' ? until : null;
   if (captured.kind === 'large' || head === null)
-    return { first: { kind: 'stream', capture, idempotency, retainUntilMs }, others: () => notKept(outcome) };
+    return {
+      first: { kind: 'stream', capture, headers: capture.clientHeaders(memos), idempotency, retainUntilMs },
+      others: () => notKept(outcome),
+    };
   const { status } = head;
   const { body } = captured;
   const first: Reply = {
@@ -197,10 +202,14 @@ function conclusionOf(
   };
   const { closeFramed } = ending;
   const others = (): Reply => {
-    const stored = encodeStored(headers);
+    const stored = encodeStored(memos, headers);
     if (outcome === 'store')
-      return replay({ status, headers: stored, body, closeFramed }, until, exchange.policy);
-    return { ...first, headers: decodeStored(stored) ?? [], isRepeated: true };
+      return replay(
+        memos,
+        { answer: { status, headers: stored, body, closeFramed }, retainUntilMs: until },
+        exchange.policy,
+      );
+    return { ...first, headers: decodeStored(memos, stored) ?? [], isRepeated: true };
   };
   return { first, others };
 }
@@ -220,15 +229,16 @@ function notKept(outcome: Outcome): Reply {
 
 /** Another attempt has the key, or somebody settled it: what is kept counts, not what we got. It never runs again here. */
 function afterRefusal(
+  { memos }: ProxyDeps,
   exchange: Exchange,
-  wanted: Claim,
-  { record }: Extract<SettleResult, { kind: 'refused' }>,
+  { wanted, refused }: { wanted: Claim; refused: Extract<SettleResult, { kind: 'refused' }> },
 ): Reply {
+  const { record } = refused;
   if (record === null) return { kind: 'problem', code: 'outcome_unknown' };
   const verdict = decide(record, wanted);
   switch (verdict.kind) {
     case 'replay':
-      return replay(verdict.answer, verdict.retainUntilMs, exchange.policy);
+      return replay(memos, verdict, exchange.policy);
     case 'refuse':
       return { kind: 'problem', code: verdict.code };
     case 'in_progress':

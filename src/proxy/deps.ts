@@ -1,4 +1,5 @@
 import type { KeyLimits } from '../core/key.ts';
+import type { Memos } from '../core/memos.ts';
 import type { UpstreamTarget } from '../core/policy.ts';
 import type { Policies } from '../core/routes.ts';
 import type { Lease } from '../store/lease.ts';
@@ -20,6 +21,8 @@ interface Identity {
 
 export interface ProxyDeps {
   readonly identity: Identity;
+  /** What the functions of core remember for this instance. */
+  readonly memos: Memos;
   readonly policies: Policies;
   readonly store: Store;
   readonly lease: Lease;

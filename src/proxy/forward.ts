@@ -65,7 +65,7 @@ function headersFor(deps: ProxyDeps, exchange: Exchange, what: Forwarding): stri
   const clientHost = req.headers.host ?? '';
   const host =
     policy.upstream.host === 'preserve' && clientHost !== '' ? clientHost : hostOf(policy.upstream.origin);
-  return upstreamHeaders(req.rawHeaders, {
+  return upstreamHeaders(deps.memos, req.rawHeaders, {
     sources: deps.identity.keySources,
     forwardKey: policy.forwardKey,
     key: what.key,

@@ -62,7 +62,7 @@ async function decideAndRun(deps: ProxyDeps, exchange: Exchange, wanted: Claim):
       return await run(deps, exchange, wanted, claimed);
     case 'replay':
       exchange.verdict = 'replay';
-      return replay(claimed.answer, claimed.retainUntilMs, exchange.policy);
+      return replay(deps.memos, claimed, exchange.policy);
     case 'refuse':
       return refuse(exchange, claimed.code);
     case 'in_progress': {
@@ -93,7 +93,8 @@ async function run(
     if (endsWithLastByte(exchange, forwarded)) {
       exchange.settling = settleAtEnd(deps, exchange, { wanted, attempt, forwarded });
       const { capture } = forwarded;
-      return { kind: 'stream', capture, idempotency: 'in_progress', retainUntilMs: null };
+      const headers = capture.clientHeaders(deps.memos);
+      return { kind: 'stream', capture, headers, idempotency: 'in_progress', retainUntilMs: null };
     }
     const { first, others } = await complete(deps, exchange, { wanted, attempt, forwarded });
     exchange.completeMs = performance.now() - answeredMs;

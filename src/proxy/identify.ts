@@ -13,7 +13,7 @@ export function tenantOf(deps: ProxyDeps, exchange: Exchange): string | null | u
   const { headersDistinct, rawHeaders } = exchange.req;
   const values = headersDistinct[tenantHeader];
   // Sent twice, the upstream may read the other one; named by Connection, it would not get there at all.
-  if (values?.length !== 1 || connectionNames(rawHeaders).has(tenantHeader)) return undefined;
+  if (values?.length !== 1 || connectionNames(deps.memos, rawHeaders).has(tenantHeader)) return undefined;
   return values[0] === '' ? undefined : values[0];
 }
 
@@ -23,10 +23,12 @@ export function claimOf(
   { key, tenant, body }: { key: string; tenant: string | null; body: Buffer },
 ): Claim {
   const { method, path, query, req, policy } = exchange;
-  const scope = scopeAt({ tenant, method, path }, deps.identity.scopeParts);
+  const { identity, memos } = deps;
+  const scope = scopeAt(memos, { tenant, method, path }, identity.scopeParts);
   const fingerprint = fingerprintOf(
+    memos,
     { method, path, query, rawHeaders: req.rawHeaders, body },
     policy.fingerprint,
   );
-  return { scope, key, fingerprint, hasCredentials: hasCredentials(req.rawHeaders), tenant };
+  return { scope, key, fingerprint, hasCredentials: hasCredentials(memos, req.rawHeaders), tenant };
 }

@@ -11,7 +11,12 @@ import type { Turn } from '../upstream/turns.ts';
 import { cutAnswer } from './cut-answer.ts';
 import type { PaceLimit } from './pace.ts';
 import { RequestBody } from './pass-through-body.ts';
-import { type AnswerHeaders, headersForClient, headersForUpstream } from './pass-through-headers.ts';
+import {
+  type AnswerHeaders,
+  headersForClient,
+  headersForUpstream,
+  type UpstreamHeaderFacts,
+} from './pass-through-headers.ts';
 import { Onward } from './pass-through-onward.ts';
 import type { PassThroughDispatch, PassThroughPools } from './pass-through-pools.ts';
 import { PassThroughFault } from './pass-through-problem.ts';
@@ -30,16 +35,12 @@ interface Answer {
 
 export type Respond = (error: Error | null, answer?: Answer) => void;
 
-export interface PassageFacts {
+export interface PassageFacts extends UpstreamHeaderFacts {
   readonly reply: FastifyReply;
-  readonly target: UpstreamTarget;
   /** Memory on behalf of its client. */
   readonly share: Share;
   readonly stallMs?: number | undefined;
   readonly pace?: PaceLimit | undefined;
-  readonly requestId: string;
-  /** Lower-case name of the header that names the tenant. */
-  readonly tenantHeader: string | null;
 }
 
 /** One request on its way through: undici's handler. It is sent at most once, and ends when its client leaves. */
@@ -118,7 +119,7 @@ export class Passage implements Dispatcher.DispatchHandler, Turn {
     const options: PassThroughDispatch = {
       method: req.method ?? 'GET',
       path: req.url ?? '/',
-      headers: headersForUpstream(req, target, this.#facts),
+      headers: headersForUpstream(this.#facts, req),
       body: this.#requestBody,
       headersTimeout: timeoutOf(target),
       // Event streams may be silent for as long as they like.
@@ -192,7 +193,8 @@ export class Passage implements Dispatcher.DispatchHandler, Turn {
       return;
     }
     this.#status = status;
-    this.#headers = headersForClient(headers as IncomingMessage['headers'], this.#facts.requestId);
+    const { memos, requestId } = this.#facts;
+    this.#headers = headersForClient(memos, headers as IncomingMessage['headers'], requestId);
     // As of guarded answers: of what has no body no length is passed on.
     if (isBodiless(status)) delete this.#headers['content-length'];
     const { 'content-length': length, 'transfer-encoding': coding } = headers as IncomingMessage['headers'];
@@ -234,9 +236,9 @@ export class Passage implements Dispatcher.DispatchHandler, Turn {
       return;
     }
     this.#end();
-    const { reply, requestId } = this.#facts;
+    const { memos, reply, requestId } = this.#facts;
     reply.hijack();
-    this.#upgrades.join(this.#req, socket, switchingHead(headersForClient(headers, requestId)));
+    this.#upgrades.join(this.#req, socket, switchingHead(headersForClient(memos, headers, requestId)));
   }
 
   #answer(): void {

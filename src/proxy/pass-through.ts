@@ -2,6 +2,7 @@ import { type IncomingHttpHeaders, type IncomingMessage, METHODS, type ServerOpt
 import type { Socket } from 'node:net';
 import httpProxy from '@fastify/http-proxy';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Memos } from '../core/memos.ts';
 import type { Policy, UpstreamTarget } from '../core/policy.ts';
 import type { Budget } from './budget.ts';
 import type { PaceLimit } from './pace.ts';
@@ -17,6 +18,7 @@ export interface PassThroughDeps {
   /** Every upstream that can be asked for, known when the config is loaded. */
   readonly targets: readonly UpstreamTarget[];
   readonly budget: Budget;
+  readonly memos: Memos;
   /** Milliseconds in which a client takes nothing of its answer, and how fast a body has to come; for tests. */
   readonly stallMs?: number | undefined;
   readonly pace?: PaceLimit | undefined;
@@ -92,8 +94,8 @@ export async function registerPassThrough(app: FastifyInstance, deps: PassThroug
       if (fault !== null) return sendFault(reply, fault, { policy, requestId });
       const target = policy.upstream;
       const share = new Share(deps.budget, request.raw.socket.remoteAddress);
-      const { tenantHeader, stallMs, pace } = deps;
-      const facts = { reply, target, share, requestId, tenantHeader, stallMs, pace };
+      const { memos, tenantHeader, stallMs, pace } = deps;
+      const facts = { reply, target, share, memos, requestId, tenantHeader, stallMs, pace };
       const passage = new Passage(facts, upgrades);
       const carrier = { [passageKey]: passage } as Carrier;
       reply.from(dest, { ...options, rewriteRequestHeaders: () => carrier });

@@ -32,6 +32,8 @@ export type Reply =
   | {
       readonly kind: 'stream';
       readonly capture: Capture;
+      /** Flat list of names and values, with the framing. */
+      readonly headers: readonly string[];
       readonly idempotency: IdempotencyStatus;
       readonly retainUntilMs: number | null;
     }
@@ -64,7 +66,7 @@ export async function send(exchange: Exchange, reply: Reply): Promise<void> {
       sendAnswer(exchange, reply);
       return;
     case 'stream': {
-      const headers = reply.capture.clientHeaders();
+      const { headers } = reply;
       const head = [...headers, ...exposedWith(headers), ...idempotencyHeaders(exchange, reply)];
       try {
         await reply.capture.streamTo(exchange.res, head);

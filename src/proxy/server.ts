@@ -99,6 +99,7 @@ export async function createProxyServer(deps: ProxyDeps, heads: Budget): Promise
   await registerPassThrough(app, {
     policyOf: (method, url) => deps.policies.policyFor(method, pathOf(url)),
     budget: deps.budget,
+    memos: deps.memos,
     targets: deps.policies.all.map((policy) => policy.upstream),
     requestIdOf: (request) => request.id,
     tenantHeader: deps.identity.tenantHeader,

@@ -45,7 +45,7 @@ async function waitForOther(
   const verdict = decide(record, wanted);
   switch (verdict.kind) {
     case 'replay':
-      return replay(verdict.answer, verdict.retainUntilMs, policy);
+      return replay(deps.memos, verdict, policy);
     case 'refuse':
       return { kind: 'problem', code: verdict.code };
     // Released: a retry may run it, a waiter may not.

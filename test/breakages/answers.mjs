@@ -34,8 +34,8 @@ export const breakages = [
   {
     rule: 'who waited is not given the grant of the request that ran',
     file: 'src/proxy/complete.ts',
-    find: 'headers: decodeStored(stored) ?? [], isRepeated: true }',
-    replace: 'headers: decodeStored(stored) ?? [] }',
+    find: 'headers: decodeStored(memos, stored) ?? [], isRepeated: true }',
+    replace: 'headers: decodeStored(memos, stored) ?? [] }',
     test: 'test/e2e/cors.test.ts',
   },
   {

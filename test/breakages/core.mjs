@@ -194,7 +194,7 @@ export const breakages = [
     rule: 'fields of a form that may meet stay in their order where others are ignored',
     file: 'src/core/canonical-form.ts',
     find: '  if (!mayMeet(fields)) fields.sort',
-    replace: '  if (!mayMeet(fields) || ignore.length > 0) fields.sort',
+    replace: '  if (!mayMeet(fields) || ignored !== null) fields.sort',
     test: 'test/core/fingerprint.test.ts',
   },
   {
@@ -247,7 +247,7 @@ export const breakages = [
     rule: 'the raw rule reads a media type as the other does',
     file: 'src/core/fingerprint.ts',
     find: 'if (type === null) return',
-    replace: 'if (type === null || ignore === null) return',
+    replace: "if (type === null || rule.body === 'raw') return",
     test: 'test/core/fingerprint.test.ts',
   },
   {

@@ -288,24 +288,24 @@ export const breakages = [
   {
     rule: 'known bad: the scope is without its tenant',
     file: 'src/core/scope.ts',
-    find: 'scopeOf([tenant, method, path])',
-    replace: 'scopeOf([method, path])',
+    find: 'scopeOf(memos, [tenant, method, path])',
+    replace: 'scopeOf(memos, [method, path])',
     test: 'test/e2e/guarded.test.ts',
     alsoBy: [{ test: simulation }],
   },
   {
     rule: 'known bad: the endpoint is the route, not the path',
     file: 'src/proxy/identify.ts',
-    find: 'scopeAt({ tenant, method, path }',
-    replace: 'scopeAt({ tenant, method, path: policy.route }',
+    find: 'scopeAt(memos, { tenant, method, path }',
+    replace: 'scopeAt(memos, { tenant, method, path: policy.route }',
     test: 'test/e2e/guarded.test.ts',
   },
   {
     rule: 'known bad: bodies are compared after JSON.parse',
     file: 'src/core/fingerprint.ts',
-    find: "canonical('json', canonicalJson(body, ignore))",
+    find: "canonical('json', canonicalJson(body, ignored))",
     replace:
-      "canonical('json', canonicalJson(((text) => { try { return Buffer.from(JSON.stringify(JSON.parse(text))); } catch { return body; } })(body.toString()), ignore))",
+      "canonical('json', canonicalJson(((text) => { try { return Buffer.from(JSON.stringify(JSON.parse(text))); } catch { return body; } })(body.toString()), ignored))",
     test: 'test/core/fingerprint.test.ts',
   },
 ];

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import t from 'tap';
 import { run } from '../../src/cli/run.ts';
+import { createMemos } from '../../src/core/memos.ts';
 import { hashOf, type RecordId } from '../../src/core/record.ts';
 import { decodeStored } from '../../src/core/response.ts';
 import { scopeOf } from '../../src/core/scope.ts';
@@ -168,12 +169,16 @@ t.test('which one: by its id, by the beginning of it, by its key', async (t) => 
   t.match(await keys('show', 'abcdabcdabcdabcd'), { code: 1, err: /no such record/ });
   const place = { path: '/charges', method: 'POST' };
   const key = 'order-1';
-  const posted = await completed(store, { scope: scopeOf([null, 'POST', '/charges']), key, ...place });
+  const posted = await completed(store, {
+    scope: scopeOf(createMemos(), [null, 'POST', '/charges']),
+    key,
+    ...place,
+  });
   t.match((await keys('show', '--key', key, '--path', '/charges')).out, idOf(posted));
   t.match((await keys('show', '--key', key)).out, idOf(posted), 'found in the whole table');
   t.match(await keys('show', '--key', key, '--path', '/refunds'), { code: 1, err: /no such record/ });
   const patched = await doubtful(store, {
-    scope: scopeOf([null, 'PATCH', '/charges']),
+    scope: scopeOf(createMemos(), [null, 'PATCH', '/charges']),
     key,
     path: '/charges',
     method: 'PATCH',
@@ -187,11 +192,11 @@ t.test('which one: by its id, by the beginning of it, by its key', async (t) => 
   // Two whose ids begin alike.
   const byStart = new Map<string, string>();
   for (let n = 0; ; n += 1) {
-    const id = { scope: scopeOf([String(n)]), key: 'k' };
+    const id = { scope: scopeOf(createMemos(), [String(n)]), key: 'k' };
     const start = idOf(id).slice(0, 4);
     if (byStart.has(start)) {
       await doubtful(store, id);
-      await doubtful(store, { scope: scopeOf([byStart.get(start) as string]), key: 'k' });
+      await doubtful(store, { scope: scopeOf(createMemos(), [byStart.get(start) as string]), key: 'k' });
       t.match(await keys('show', start), { code: 1, err: /that is 2 records; say which/ });
       const short = await keys('resolve', start, '--released', ...because);
       t.match(short, { code: 2, err: /an ID has 16 to 64 letters/ }, 'to change one it takes all of its id');
@@ -231,7 +236,7 @@ t.test('resolve as completed: the answer is stored as given', async (t) => {
   t.match(done, { code: 0, err: '', out: /^done: \w+ is completed; retries get 201, until .*, in 7 d\n$/ });
   const record = await recordAt(store, wanted);
   t.match(record, { state: 'completed', answer: { status: 201, body } });
-  t.strictSame(decodeStored(record.answer?.headers ?? Buffer.alloc(0)), [
+  t.strictSame(decodeStored(createMemos(), record.answer?.headers ?? Buffer.alloc(0)), [
     'Content-Type',
     'application/octet-stream',
     'Location',

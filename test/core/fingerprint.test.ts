@@ -4,12 +4,11 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import t from 'tap';
-import {
-  type FingerprintInput,
-  type FingerprintRule,
-  fingerprintOf,
-  ruleId,
-} from '../../src/core/fingerprint.ts';
+import { type FingerprintInput, fingerprintOf } from '../../src/core/fingerprint.ts';
+import { compiledRule, type FingerprintRule, ruleId } from '../../src/core/fingerprint-rule.ts';
+import { createMemos } from '../../src/core/memos.ts';
+
+const memos = createMemos();
 
 const canonicalRule: FingerprintRule = { body: 'canonical', ignore: [], headers: [] };
 const rawRule: FingerprintRule = { body: 'raw', ignore: [], headers: [] };
@@ -33,11 +32,11 @@ function input({
 }
 
 function digestOf(facts: Facts, rule = canonicalRule): string {
-  return fingerprintOf(input(facts), rule).digest.toString('hex');
+  return fingerprintOf(memos, input(facts), rule).digest.toString('hex');
 }
 
 function rawOf(facts: Facts): string {
-  return fingerprintOf(input(facts), canonicalRule).raw.toString('hex');
+  return fingerprintOf(memos, input(facts), canonicalRule).raw.toString('hex');
 }
 
 const typed = (type: string, body: string | Buffer): Facts => ({ headers: ['Content-Type', type], body });
@@ -475,10 +474,10 @@ t.test('multipart bodies are compared without their boundary', (t) => {
 });
 
 t.test('the raw rule: of the bytes, and of a media type that may be written in more ways than one', (t) => {
-  const raw = fingerprintOf(input(json('{"a":1}')), rawRule);
+  const raw = fingerprintOf(memos, input(json('{"a":1}')), rawRule);
   t.strictSame(
     raw.raw,
-    fingerprintOf(input(json('{"a":1}')), canonicalRule).raw,
+    fingerprintOf(memos, input(json('{"a":1}')), canonicalRule).raw,
     'the same under every rule',
   );
   const types = ['application/json', 'Application/JSON', 'application/json; charset=utf-8'];
@@ -504,7 +503,8 @@ t.test('rule ids', (t) => {
     'order and repetition do not count',
   );
   t.not(ruleId(ab), ruleId({ body: 'canonical', ignore: ['/a/b'] }));
-  t.equal(fingerprintOf(input({}), ab).rule, ruleId(ab));
+  t.equal(fingerprintOf(memos, input({}), ab).rule, ruleId(ab));
+  t.equal(compiledRule(memos, ab), compiledRule(memos, ab), 'a rule with lists is compiled once');
   const long = { body: 'canonical', ignore: Array.from({ length: 1000 }, (_, i) => `/${i}`) } as const;
   t.equal(ruleId(long).length, ruleId(ab).length, 'bounded');
   t.end();
@@ -542,7 +542,7 @@ t.test('the body is let go once the digest is made', async (t) => {
   const collect = runInNewContext('gc') as () => void;
   const make = () => {
     const facts = input(json('{"a":1}'));
-    return { fingerprint: fingerprintOf(facts, canonicalRule), body: new WeakRef(facts.body) };
+    return { fingerprint: fingerprintOf(memos, facts, canonicalRule), body: new WeakRef(facts.body) };
   };
   const { fingerprint, body } = make();
   const { digest } = fingerprint;

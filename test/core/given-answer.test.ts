@@ -1,9 +1,12 @@
 import t from 'tap';
 import { type Given, givenAnswer } from '../../src/core/given-answer.ts';
+import { createMemos } from '../../src/core/memos.ts';
 import { decodeStored } from '../../src/core/response.ts';
 
+const memos = createMemos();
+
 const given = (changes: Partial<Given> = {}) =>
-  givenAnswer({ status: 201, headers: [], body: Buffer.from('{}'), ...changes });
+  givenAnswer(memos, { status: 201, headers: [], body: Buffer.from('{}'), ...changes });
 
 t.test('an answer is stored as an upstream would have it stored', (t) => {
   const headers = [
@@ -19,7 +22,7 @@ t.test('an answer is stored as an upstream would have it stored', (t) => {
   const { answer } = result;
   t.match(answer, { status: 201, body: Buffer.from('{}'), closeFramed: false });
   const stored = 'Content-Type|application/json|Location|/charges/1|X-Empty||X-Twice|a|X-Twice|b:c|A|1';
-  t.strictSame(decodeStored(answer.headers), stored.split('|'));
+  t.strictSame(decodeStored(memos, answer.headers), stored.split('|'));
   t.match(given({ status: 204, body: Buffer.alloc(0) }), {
     kind: 'answer',
     answer: { body: Buffer.alloc(0) },

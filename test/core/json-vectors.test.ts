@@ -2,6 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { fingerprintOf } from '../../src/core/fingerprint.ts';
+import { createMemos } from '../../src/core/memos.ts';
+
+const memos = createMemos();
 
 const vectors = join(import.meta.dirname, '../../../shared/vectors/json');
 const missing = existsSync(vectors) ? false : 'JSONTestSuite (../shared/vectors) is not here';
@@ -24,7 +27,7 @@ function documents(): Document[] {
 function fingerprint(body: Buffer): string {
   const rawHeaders = ['Content-Type', 'application/json'];
   const input = { method: 'POST', path: '/a', query: null, rawHeaders, body };
-  return fingerprintOf(input, { body: 'canonical', ignore: [], headers: [] }).digest.toString('hex');
+  return fingerprintOf(memos, input, { body: 'canonical', ignore: [], headers: [] }).digest.toString('hex');
 }
 
 /** What the canonical form promises, written a second time and slowly: by the built-in parser, tokens and sorting. */

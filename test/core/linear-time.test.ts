@@ -5,13 +5,17 @@ import { canonicalForm } from '../../src/core/canonical-form.ts';
 import { canonicalJson } from '../../src/core/canonical-json.ts';
 import { canonicalMultipart } from '../../src/core/canonical-multipart.ts';
 import { fingerprintOf } from '../../src/core/fingerprint.ts';
+import { ignoredBy } from '../../src/core/json-pointer.ts';
 import { findKey } from '../../src/core/key.ts';
 import { parseMediaType } from '../../src/core/media-type.ts';
+import { createMemos } from '../../src/core/memos.ts';
 import { ambiguousPath, framingFault, upstreamHeaders } from '../../src/core/request.ts';
 import { clientHeaders, connectionNames, decodeStored, encodeStored } from '../../src/core/response.ts';
 import { headersForClient } from '../../src/proxy/pass-through-headers.ts';
 import { readHead } from '../../src/upstream/answer-head.ts';
 import { type Growth, growthOf, linearLimit } from '../helpers/growth.ts';
+
+const memos = createMemos();
 
 /** What clients and upstreams may make as large as the limits allow costs no more than its length. */
 
@@ -38,7 +42,8 @@ function grows(name: string, cases: readonly Growth[]): void {
 function json(name: string, text: (size: number) => string, ignore: readonly string[] = []): Growth {
   const on = (size: number) => {
     const body = Buffer.from(text(size));
-    return () => canonicalJson(body, ignore);
+    const ignored = ignoredBy(ignore);
+    return () => canonicalJson(body, ignored);
   };
   return { name, size: 240 * kb, on };
 }
@@ -99,7 +104,8 @@ grows('JSON bodies', [
 function form(name: string, text: (size: number) => string, ignore: readonly string[] = []): Growth {
   const on = (size: number) => {
     const body = Buffer.from(text(size));
-    return () => canonicalForm(body, ignore);
+    const ignored = ignoredBy(ignore);
+    return () => canonicalForm(body, ignored);
   };
   return { name, size: 240 * kb, on };
 }
@@ -185,25 +191,27 @@ function text(name: string, make: (size: number) => string, work: (text: string)
   return { name, size: 16 * kb, on };
 }
 
+const readType = (value: string) => parseMediaType(memos, value);
+
 grows('Content-Type', [
-  text('many parameters', (size) => `a/b${numbered(size, (i) => `;p${i}=1`).join('')}`, parseMediaType),
+  text('many parameters', (size) => `a/b${numbered(size, (i) => `;p${i}=1`).join('')}`, readType),
   text(
     'parameters, the last first',
     (size) =>
       `a/b${numbered(size, (i) => `;p${i}=1`)
         .reverse()
         .join('')}`,
-    parseMediaType,
+    readType,
   ),
-  text('semicolons', (size) => `a/b${filled(';', size)}`, parseMediaType),
-  text('spaces', (size) => `a/b;${filled(' ', size)}x`, parseMediaType),
-  text('spaces first', (size) => `${filled(' ', size)}a`, parseMediaType),
-  text('a name without a value', (size) => `a/b;${filled('x', size)}`, parseMediaType),
-  text('a quoted value', (size) => `a/b;p="${filled('x', size)}"`, parseMediaType),
-  text('a quoted value that does not end', (size) => `a/b;p="${filled('x', size)}`, parseMediaType),
-  text('escapes that do not end', (size) => `a/b;p="${filled('\\"', size)}`, parseMediaType),
-  text('quotes', (size) => `a/b${filled(';p="";', size)}"`, parseMediaType),
-  text('slashes', (size) => filled('a/', size), parseMediaType),
+  text('semicolons', (size) => `a/b${filled(';', size)}`, readType),
+  text('spaces', (size) => `a/b;${filled(' ', size)}x`, readType),
+  text('spaces first', (size) => `${filled(' ', size)}a`, readType),
+  text('a name without a value', (size) => `a/b;${filled('x', size)}`, readType),
+  text('a quoted value', (size) => `a/b;p="${filled('x', size)}"`, readType),
+  text('a quoted value that does not end', (size) => `a/b;p="${filled('x', size)}`, readType),
+  text('escapes that do not end', (size) => `a/b;p="${filled('\\"', size)}`, readType),
+  text('quotes', (size) => `a/b${filled(';p="";', size)}"`, readType),
+  text('slashes', (size) => filled('a/', size), readType),
 ]);
 
 const limits = { minLength: 0, maxLength: 255 };
@@ -258,18 +266,19 @@ const upstreamOptions = {
   requestId: 'r',
   tenantHeader: null,
 } as const;
-const toUpstream = (flat: string[]) => upstreamHeaders(flat, upstreamOptions);
+const toUpstream = (flat: string[]) => upstreamHeaders(memos, flat, upstreamOptions);
 const framed = (rawHeaders: string[]) =>
   framingFault({ httpVersionMajor: 1, httpVersionMinor: 1, rawHeaders });
 const printed = (rawHeaders: string[]) =>
   fingerprintOf(
+    memos,
     { method: 'POST', path: '/', query: null, rawHeaders, body: Buffer.alloc(0) },
     { body: 'canonical', ignore: [], headers: [] },
   ).digest;
 
 grows('header fields of a request', [
   fields('names in Connection and other fields', namedAndOthers, toUpstream),
-  fields('many fields called Connection', manyConnections, connectionNames),
+  fields('many fields called Connection', manyConnections, (flat) => connectionNames(memos, flat)),
   fields('many fields', manyFields, toUpstream),
   fields(
     'many fields with _',
@@ -285,7 +294,7 @@ grows('header fields of a request', [
   fields('spaces in content codings', (size) => ['Content-Encoding', `a${filled(' ', size)}a`], printed),
 ]);
 
-const stored = (flat: string[]) => decodeStored(encodeStored(flat));
+const stored = (flat: string[]) => decodeStored(memos, encodeStored(memos, flat));
 const passedObject = (size: number) => ({
   connection: numbered(size / 2, (i) => `x${i}`).join(),
   ...Object.fromEntries(numbered(size / 2, (i) => `y${i}`).map((name) => [name, '1'])),
@@ -294,13 +303,13 @@ const bytes = (flat: string[]): Buffer[] => flat.map((item) => Buffer.from(item)
 const headOf = (raw: Buffer[]) => readHead('POST', 200, raw);
 
 grows('header fields of an answer', [
-  fields('names in Connection and other fields', namedAndOthers, clientHeaders),
+  fields('names in Connection and other fields', namedAndOthers, (flat) => clientHeaders(memos, flat)),
   {
     name: 'the same, passed through',
     size: 16 * kb,
     on: (size) => {
       const headers = passedObject(size);
-      return () => headersForClient(headers, 'r');
+      return () => headersForClient(memos, headers, 'r');
     },
   },
   fields('many fields, stored and read', manyFields, stored),
@@ -310,7 +319,7 @@ grows('header fields of an answer', [
     size: 16 * kb,
     on: (size) => {
       const list = Buffer.from(`\x01${filled('\0', size)}`);
-      return () => decodeStored(list);
+      return () => decodeStored(memos, list);
     },
   },
   ...[

@@ -1,10 +1,13 @@
 import t from 'tap';
+import { createMemos } from '../../src/core/memos.ts';
 import {
   ambiguousPath,
   framingFault,
   type UpstreamHeaderOptions,
   upstreamHeaders,
 } from '../../src/core/request.ts';
+
+const memos = createMemos();
 
 const options: UpstreamHeaderOptions = {
   sources: ['idempotency-key', 'x-idempotency-key'],
@@ -41,7 +44,7 @@ function forwarded(
   rawHeaders: readonly string[],
   changes: Partial<UpstreamHeaderOptions> = {},
 ): string[] {
-  const headers = upstreamHeaders(rawHeaders, { ...options, ...changes });
+  const headers = upstreamHeaders(memos, rawHeaders, { ...options, ...changes });
   t.strictSame(headers.slice(0, 2), ['host', 'upstream:3000']);
   t.strictSame(headers.slice(2, 2 + ours.length), ours);
   return headers.slice(2 + ours.length);
@@ -197,7 +200,7 @@ t.test('more fields than some upstreams read', (t) => {
 
 t.test('a client that names no host', (t) => {
   const host = { for: '192.0.2.1', proto: 'http', host: '' };
-  t.notOk(upstreamHeaders([], { ...options, forwarded: host }).includes('x-forwarded-host'));
+  t.notOk(upstreamHeaders(memos, [], { ...options, forwarded: host }).includes('x-forwarded-host'));
   t.end();
 });
 

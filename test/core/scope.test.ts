@@ -1,14 +1,17 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import t from 'tap';
+import { createMemos } from '../../src/core/memos.ts';
 import { scopeAt, scopeOf } from '../../src/core/scope.ts';
 
-const hex = (...parts: (string | null)[]) => scopeOf(parts).toString('hex');
+const memos = createMemos();
+
+const hex = (...parts: (string | null)[]) => scopeOf(memos, parts).toString('hex');
 
 t.test('a scope is a SHA-256 over length-prefixed parts', (t) => {
   const expected = createHash('sha256').update('-4:POST3:/a\u00e9').digest();
   t.strictSame(
-    scopeOf([null, 'POST', '/a\u00e9']),
+    scopeOf(memos, [null, 'POST', '/a\u00e9']),
     expected,
     'stored scopes depend on this: it never changes',
   );
@@ -49,7 +52,7 @@ t.test('no two lists of parts share a scope', (t) => {
 
 t.test('where a request counts', (t) => {
   const place = { tenant: 'acme', method: 'POST', path: '/charges' };
-  t.strictSame(scopeAt(place, ['tenant', 'endpoint']), scopeOf(['acme', 'POST', '/charges']));
-  t.strictSame(scopeAt(place, ['tenant']), scopeOf(['acme']));
+  t.strictSame(scopeAt(memos, place, ['tenant', 'endpoint']), scopeOf(memos, ['acme', 'POST', '/charges']));
+  t.strictSame(scopeAt(memos, place, ['tenant']), scopeOf(memos, ['acme']));
   t.end();
 });

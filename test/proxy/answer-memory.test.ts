@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
+import { createMemos } from '../../src/core/memos.ts';
 import { Arriving } from '../../src/proxy/arriving.ts';
 import { Budget } from '../../src/proxy/budget.ts';
 import { Capture } from '../../src/proxy/capture.ts';
@@ -55,7 +56,7 @@ async function keeping(t: Test, { answerBytes, maxStoredBytes, waits = false }: 
     capture.attach(client.dispatch({ ...post, timeoutMs: 60_000 }, capture));
     const captured = await capture.captured;
     kinds.push(captured.kind);
-    const stream = () => capture.streamTo(res, capture.clientHeaders());
+    const stream = () => capture.streamTo(res, capture.clientHeaders(createMemos()));
     if (captured.kind === 'large') return waits ? void settle.push(() => void stream()) : stream();
     settle.push(() => {
       capture.arriving.close();

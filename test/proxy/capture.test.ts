@@ -3,6 +3,7 @@ import { createServer, get, type IncomingMessage } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import t, { type Test } from 'tap';
+import { createMemos } from '../../src/core/memos.ts';
 import type { Ending } from '../../src/core/settle.ts';
 import { Budget } from '../../src/proxy/budget.ts';
 import { Capture, type Captured } from '../../src/proxy/capture.ts';
@@ -80,7 +81,7 @@ async function handingOn(t: Test, origin: string, how: Handing) {
     capture.attach(client.dispatch({ ...post, timeoutMs }, capture));
     captured.push(await capture.captured);
     if (how.unsettled) endings.push(capture.endedBeforeClient().finally(() => capture.letEnd()));
-    streamed.push(capture.streamTo(res, capture.clientHeaders()));
+    streamed.push(capture.streamTo(res, capture.clientHeaders(createMemos())));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import t, { type Test } from 'tap';
+import { createMemos } from '../../src/core/memos.ts';
 import { encodeStored } from '../../src/core/response.ts';
 import { type AnswerRefused, answerRefused } from '../../src/events.ts';
 import { Attempts } from '../../src/proxy/attempts.ts';
@@ -53,7 +54,7 @@ async function scene(t: Test) {
     requestId: 'r',
     error: null,
   } as unknown as Exchange;
-  const deps = { store, attempts } as unknown as ProxyDeps;
+  const deps = { store, attempts, memos: createMemos() } as unknown as ProxyDeps;
   return { harness, store, other, deps, attempts, attempt, exchange, wanted };
 }
 
@@ -134,7 +135,7 @@ async function taken(
   return next;
 }
 
-const kept = answer({ status: 200, headers: encodeStored([]), body: Buffer.from('kept') });
+const kept = answer({ status: 200, headers: encodeStored(createMemos(), []), body: Buffer.from('kept') });
 
 const refusals: Readonly<Record<string, { meanwhile: (s: Scene) => Promise<unknown>; reply: object }>> = {
   'another attempt completed it': {
@@ -171,7 +172,7 @@ t.test('refused, and no evidence could be kept: told all the same', async (t) =>
     completeIfHeld: (completion: Completion) => store.completeIfHeld(completion),
     keepLateAnswer: () => Promise.reject(new Error('the server is gone')),
   };
-  const deps = { store: deaf, attempts } as unknown as ProxyDeps;
+  const deps = { store: deaf, attempts, memos: createMemos() } as unknown as ProxyDeps;
   const { first } = await complete(deps, exchange, { wanted, attempt, forwarded: answered });
   t.match(first, { code: 'in_progress' });
   t.same([attempts.size, attempts.unsent.size], [0, 0]);

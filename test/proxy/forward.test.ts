@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap';
+import { createMemos } from '../../src/core/memos.ts';
 import { Attempts } from '../../src/proxy/attempts.ts';
 import { Budget } from '../../src/proxy/budget.ts';
 import type { ProxyDeps } from '../../src/proxy/deps.ts';
@@ -32,6 +33,7 @@ async function forwarded(t: Test, { deadlineMs, mayStart, held = 0 }: When) {
     lease: { mayStart },
     clientFor: () => client,
     budget,
+    memos: createMemos(),
   } as unknown as ProxyDeps;
   const rawHeaders = ['Host', 'a', 'Idempotency-Key', 'k'];
   const exchange = {

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import net, { type Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
+import { createMemos } from '../../src/core/memos.ts';
 import type { UpstreamTarget } from '../../src/core/policy.ts';
 import type { Dialect } from '../../src/core/problem.ts';
 import { Budget } from '../../src/proxy/budget.ts';
@@ -45,7 +46,8 @@ export async function passThrough(
     dialect,
     cors: { origins: [] },
   });
-  const deps = { policyOf, targets, isAnswering, requestIdOf, tenantHeader: null };
+  const memos = createMemos();
+  const deps = { policyOf, memos, targets, isAnswering, requestIdOf, tenantHeader: null };
   await registerPassThrough(app, { ...deps, budget, ...limits });
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
   t.teardown(async () => {

@@ -1,3 +1,4 @@
+import { createMemos } from '../../src/core/memos.ts';
 import { encodeStored } from '../../src/core/response.ts';
 import { Sidecar } from './sidecar.ts';
 import { type Row, unanswered } from './sim-row.ts';
@@ -197,7 +198,7 @@ export class Mischief {
       server.put(seen.id, { ...now, state: 'failed_retryable', retainUntilMs }, 'operator_release');
     else {
       const body = Buffer.from(`${this.#bodyOf(now)} run 0 by hand`);
-      const answer = { status: 200, headers: encodeStored([]), body, closeFramed: false };
+      const answer = { status: 200, headers: encodeStored(createMemos(), []), body, closeFramed: false };
       server.put(
         seen.id,
         { ...now, ...answer, state: 'completed', completedMs: server.nowMs, retainUntilMs },

@@ -1,3 +1,4 @@
+import { createMemos } from '../../src/core/memos.ts';
 import type { RecordId, StoredRecord } from '../../src/core/record.ts';
 import { renewalsPerLease, renewOnce } from '../../src/loops/lease-keeper.ts';
 import { Loop } from '../../src/loops/loop.ts';
@@ -85,6 +86,7 @@ export class Sidecar implements Owner {
     const client = this.#client as unknown as UpstreamClient;
     this.deps = {
       identity,
+      memos: createMemos(),
       policies: { defaults: policy, all: [policy], policyFor: () => policy, policyForAny: () => policy },
       store,
       lease: new Lease(store, world.settings.leaseMs),

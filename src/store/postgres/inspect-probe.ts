@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { createMemos } from '../../core/memos.ts';
 import type { RecordId, StoredAnswer } from '../../core/record.ts';
 import { encodeStored } from '../../core/response.ts';
 import { asError, OncegateError } from '../../errors.ts';
@@ -64,7 +65,12 @@ async function play(store: PostgresStore, id: RecordId, instance: string): Promi
   const commitMs = performance.now() - startMs;
   if (reserved.kind !== 'reserved') return { kind: 'failed', at: 'reserve', reason: reasonOf(reserved) };
 
-  const answer = { status: 200, headers: encodeStored([]), body: randomBytes(64), closeFramed: false };
+  const answer = {
+    status: 200,
+    headers: encodeStored(createMemos(), []),
+    body: randomBytes(64),
+    closeFramed: false,
+  };
   const settled = await store.completeIfHeld({ ...id, attempt: first.attempt, answer, retentionMs });
   if (settled.kind !== 'settled') {
     const reason = settled.kind === 'unconfirmed' ? settled.cause.message : 'another attempt has the record';

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { createMemos } from '../../core/memos.ts';
 import type { RecordId } from '../../core/record.ts';
 import { scopeOf } from '../../core/scope.ts';
 import type { Reservation } from '../store.ts';
@@ -8,7 +9,7 @@ const deadlineMs = 60_000;
 
 /** Of a scope in four parts, which no request has. */
 export function idOfOurs(purpose: string): RecordId {
-  return { scope: scopeOf(['oncegate', 'doctor', purpose, randomUUID()]), key: randomUUID() };
+  return { scope: scopeOf(createMemos(), ['oncegate', 'doctor', purpose, randomUUID()]), key: randomUUID() };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type pg from 'pg';
+import { createMemos } from '../../core/memos.ts';
 import type { State, StoredRecord } from '../../core/record.ts';
 import { encodeStored } from '../../core/response.ts';
 import { asError, OncegateError } from '../../errors.ts';
@@ -86,7 +87,7 @@ function settlementOf(held: Held, to: State & Settlement['to'], retentionMs: num
   const status = to === 'completed' ? 200 : null;
   const answer =
     to === 'completed'
-      ? { status: 200, headers: encodeStored([]), body: randomBytes(64), closeFramed: false }
+      ? { status: 200, headers: encodeStored(createMemos(), []), body: randomBytes(64), closeFramed: false }
       : null;
   return { scope, key, attempt, to, status, answer, error, retentionMs };
 }
