@@ -120,6 +120,41 @@ t.test('core is pure: no clock, no randomness, no process', async (t) => {
   }
 });
 
+/** Statements at the top of a module: the formatter indents all that stands inside of them. */
+function statementsOf(code: string): string[] {
+  return code.split(/^(?=[^\s)}\]`])/m).filter((statement) => statement.trim() !== '');
+}
+
+/**
+ * What a statement at the top of a module of core may be. A value is a literal, or an expression without the flags `g` and `y`, whose
+ * lastIndex is a state, or of a type that nobody can write to.
+ */
+const stateless = [
+  /^import\b/,
+  /^(export )?(interface|type|(async )?function|class)\b/,
+  /^(export )?const \w+ =\s+(['"`\d-]|\/.*\/[imsu]*;)/,
+  /^(export )?const \w+ = new RegExp\((?![\s\S]*'[a-z]*[gy][a-z]*',?\s*\);\s*$)/,
+  /^(export )?const \w+ =[\s\S]* as const\b[^;]*;\s*$/,
+  /^(export )?const \w+: (string =|number =|readonly |Readonly)(?![\s\S]*(\bnew (?!Set\b)|\bcreate))/,
+  // Each call decodes a whole body, and so begins anew.
+  /^const utf8 = new TextDecoder\('utf-8', \{ fatal: true \}\);/,
+];
+
+t.test('core has no state in its modules: what is remembered is passed in', async (t) => {
+  for (const file of filesIn(join(src, 'core'))) {
+    const name = relative(src, file);
+    const code = readFileSync(file, 'utf8').replaceAll(/^\s*\/\*[\s\S]*?\*\/|(^|\s)\/\/.*/gm, '');
+    for (const statement of statementsOf(code)) {
+      const where = `${name}: ${statement.split('\n')[0]}`;
+      t.ok(
+        stateless.some((form) => form.test(statement)),
+        where,
+      );
+      t.notMatch(statement, /^\s+(\w+ )*static\b/m, where);
+    }
+  }
+});
+
 t.test('SQL stands only in store/postgres/sql and in migrations', async (t) => {
   const sql = /\b(SELECT\b[^']*\bFROM|INSERT INTO|UPDATE\s+\S+\s+(AS \S+\s+)?SET|DELETE FROM)\b/;
   for (const file of filesIn(src)) {

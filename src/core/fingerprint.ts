@@ -100,7 +100,7 @@ interface Picked {
   readonly encodings: readonly string[];
 }
 
-const noConditions = parts([]);
+const noConditions: string = parts([]);
 
 function pickHeaders(rawHeaders: readonly string[]): Picked {
   const types: string[] = [];

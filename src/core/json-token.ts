@@ -6,12 +6,17 @@ const zero = 0x30;
 const nine = 0x39;
 const backslash = 0x5c;
 
-/** What may follow a backslash. JSON.stringify spells the short ones the same way, the others it decodes. */
-const escapes = new Uint8Array(256);
 const short = 1;
 const decoded = 2;
-for (const code of Buffer.from('"\\bfnrt')) escapes[code] = short;
-for (const code of Buffer.from('/u')) escapes[code] = decoded;
+/** What may follow a backslash. JSON.stringify spells the short ones the same way, the others it decodes. */
+const escapes: Readonly<Uint8Array> = escapeTable();
+
+function escapeTable(): Uint8Array {
+  const table = new Uint8Array(256);
+  for (const code of Buffer.from('"\\bfnrt')) table[code] = short;
+  for (const code of Buffer.from('/u')) table[code] = decoded;
+  return table;
+}
 
 const asciiOnly = /^[ -~]*$/;
 

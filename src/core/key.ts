@@ -13,7 +13,7 @@ export type KeyResult =
 
 type ParsedKey = Exclude<KeyResult, { kind: 'none' }>;
 
-const none: KeyResult = { kind: 'none' };
+const none = { kind: 'none' } as const;
 
 const emptyDetail = 'The idempotency key is empty: send a value that is unique to this operation.';
 const bareDetail =

@@ -15,10 +15,7 @@ const utf8 = /^utf-?8$/i;
 
 const token = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
 const essenceSyntax = new RegExp(`^[ \\t]*(${token}/${token})[ \\t]*`);
-const parameterSyntax = new RegExp(
-  `;[ \\t]*(?:(${token})=(?:(${token})|"((?:[^"\\\\]|\\\\.)*)"))?[ \\t]*`,
-  'y',
-);
+const parameterSyntax = new RegExp(`^;[ \\t]*(?:(${token})=(?:(${token})|"((?:[^"\\\\]|\\\\.)*)"))?[ \\t]*`);
 
 export function isJson(essence: string): boolean {
   return essence === 'application/json' || essence === 'text/json' || essence.endsWith('+json');
@@ -45,12 +42,11 @@ function parse(value: string): MediaType | null {
   const boundaries: string[] = [];
   const parameters: [name: string, value: string][] = [];
   let otherCharset = false;
-  let at = start[0].length;
-  while (at < value.length) {
-    parameterSyntax.lastIndex = at;
-    const match = parameterSyntax.exec(value);
+  let rest = value.slice(start[0].length);
+  while (rest !== '') {
+    const match = parameterSyntax.exec(rest);
     if (match === null) return null;
-    at = parameterSyntax.lastIndex;
+    rest = rest.slice(match[0].length);
     // A semicolon with nothing behind it is allowed.
     if (match[1] === undefined) continue;
     const name = match[1].toLowerCase();

@@ -140,7 +140,7 @@ const table = {
 } as const satisfies Record<string, Row>;
 
 export type ProblemCode = keyof typeof table;
-export const problemCodes = Object.keys(table) as readonly ProblemCode[];
+export const problemCodes: readonly ProblemCode[] = Object.keys(table) as ProblemCode[];
 
 export type Dialect = 'ietf' | 'stripe';
 
@@ -164,7 +164,7 @@ export interface ProblemFacts {
 }
 
 /** Seconds, where waiting helps: long enough to spare us, short enough for a person who waits. */
-const retryAfterSeconds: Partial<Record<ProblemCode, number>> = {
+const retryAfterSeconds: Readonly<Partial<Record<ProblemCode, number>>> = {
   store_unavailable: 1,
   overloaded: 1,
   in_progress: 1,

@@ -1,6 +1,6 @@
 import type { Policy } from './policy.ts';
 import { foldCase, normalPath, type Pattern, parsePattern, patternId } from './route-pattern.ts';
-import { stricterOf } from './stricter-policy.ts';
+import { createStricter, type Stricter } from './stricter-policy.ts';
 
 /**
  * Which policy a request gets.
@@ -44,6 +44,7 @@ export function compileRoutes(defaults: Policy, routes: readonly Policy[], ignor
   const { exact, wild } = entriesOf(routes, ignoreCase);
 
   const elsewhere = [defaults];
+  const stricter = createStricter();
 
   function policiesAt(rawPath: string): readonly Policy[] {
     if (!rawPath.startsWith('/')) return elsewhere;
@@ -59,7 +60,7 @@ export function compileRoutes(defaults: Policy, routes: readonly Policy[], ignor
     defaults,
     all: [defaults, ...routes],
     policyFor: (method, rawPath) => pick(policiesAt(rawPath), method),
-    policyForAny: (methods, rawPath) => pickForAny(policiesAt(rawPath), methods),
+    policyForAny: (methods, rawPath) => pickForAny(stricter, policiesAt(rawPath), methods),
   };
 }
 
@@ -119,13 +120,17 @@ function matches(pattern: Pattern, path: string): boolean {
   return pattern.below || slash === path.length;
 }
 
-function pickForAny(policies: readonly Policy[], methods: readonly [string, ...string[]]): Policy {
+function pickForAny(
+  stricter: Stricter,
+  policies: readonly Policy[],
+  methods: readonly [string, ...string[]],
+): Policy {
   const guards = policies.filter((policy) => methods.some((method) => isGuarded(policy, method)));
   // The request's own method first.
   const own = pick(policies, methods[0]);
   const first = guards.includes(own) ? own : guards[0];
   if (first === undefined) return own;
-  return guards.filter((policy) => policy !== first).reduce(stricterOf, first);
+  return guards.filter((policy) => policy !== first).reduce(stricter, first);
 }
 
 /** A method that no route of this path names is not guarded by any of them, and they share their upstream: the first will do. */

@@ -30,7 +30,7 @@ export type Ending =
       readonly closeFramed: boolean;
     };
 
-const notExecuted = new Set([401, 403, 407, 408, 421, 425, 429, 431]);
+const notExecuted: ReadonlySet<number> = new Set([401, 403, 407, 408, 421, 425, 429, 431]);
 
 export function settle(ending: Ending, table: OutcomeTable): Outcome {
   switch (ending.kind) {

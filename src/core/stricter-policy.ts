@@ -1,8 +1,21 @@
 import type { Policy } from './policy.ts';
 import { type Outcome, type OutcomeTable, outcomeOf } from './settle.ts';
 
-/** By both; policies live as long as the config does. */
-const made = new WeakMap<Policy, WeakMap<Policy, Policy>>();
+/** The policy of a request that may run under either of two. */
+export type Stricter = (first: Policy, second: Policy) => Policy;
+
+/** Makes each pair's policy once: the same two give the same object. For the policies of one config, so that it stays small. */
+export function createStricter(): Stricter {
+  const made = new Map<Policy, Map<Policy, Policy>>();
+  return (first, second) => {
+    const known = made.get(first)?.get(second);
+    if (known !== undefined) return known;
+    const both = stricterOf(first, second);
+    const ofFirst = made.get(first) ?? new Map<Policy, Policy>();
+    made.set(first, ofFirst.set(second, both));
+    return both;
+  };
+}
 
 /**
  * For a request that may run as either of two methods, whose routes differ: the key is needed if one needs it, the longer
@@ -10,18 +23,13 @@ const made = new WeakMap<Policy, WeakMap<Policy, Policy>>();
  * path, and so have one upstream.
  */
 export function stricterOf(first: Policy, second: Policy): Policy {
-  const known = made.get(first)?.get(second);
-  if (known !== undefined) return known;
-  const both: Policy = {
+  return {
     ...first,
     methods: [...first.methods, ...second.methods],
     requireKey: first.requireKey || second.requireKey,
     retentionMs: Math.max(first.retentionMs, second.retentionMs),
     outcomes: stricterOutcomes(first.outcomes, second.outcomes),
   };
-  const ofFirst = made.get(first) ?? new WeakMap<Policy, Policy>();
-  made.set(first, ofFirst.set(second, both));
-  return both;
 }
 
 /** Neither of the last two lets a retry run; `unknown` claims less. */

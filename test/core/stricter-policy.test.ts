@@ -2,7 +2,7 @@ import t from 'tap';
 import type { Policy } from '../../src/core/policy.ts';
 import type { Outcome, OutcomeTable } from '../../src/core/settle.ts';
 import { outcomeOf } from '../../src/core/settle.ts';
-import { stricterOf } from '../../src/core/stricter-policy.ts';
+import { createStricter, stricterOf } from '../../src/core/stricter-policy.ts';
 
 const policy = (facts: Partial<Policy>) =>
   ({ methods: ['POST'], requireKey: true, retentionMs: 1, outcomes: table('standard'), ...facts }) as Policy;
@@ -22,8 +22,17 @@ t.test('what one of the two asks for holds, all else is as the first says', asyn
     retentionMs: 7,
     dialect: 'ietf',
   });
-  t.equal(stricterOf(post, put), stricterOf(post, put), 'made once');
   t.match(stricterOf(post, policy({ requireKey: false })), { requireKey: false, retentionMs: 5 });
+});
+
+t.test('each pair is made once, and the other way round it is another', async (t) => {
+  const [post, put, patch] = [policy({}), policy({ methods: ['PUT'] }), policy({ methods: ['PATCH'] })];
+  const stricter = createStricter();
+  t.strictSame(stricter(post, put), stricterOf(post, put));
+  t.equal(stricter(post, put), stricter(post, put));
+  t.same(stricter(put, post).methods, ['PUT', 'POST']);
+  t.same(stricter(post, patch).methods, ['POST', 'PATCH'], 'a second one of the same policy');
+  t.equal(stricter(post, put), stricter(post, put));
 });
 
 t.test('of two outcomes, the one that lets less run again', async (t) => {
