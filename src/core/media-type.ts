@@ -56,6 +56,8 @@ function parse(value: string): MediaType | null {
     else parameters.push([name, text]);
   }
   // These are in UTF-8 by themselves: one client says so, another does not.
+  // Most multipart types: each try has a boundary of its own, so they are not remembered.
+  if (parameters.length === 0) return { essence, parameters: [], boundaries, otherCharset };
   const isPlain = !otherCharset && (isJson(essence) || isForm(essence));
   const counting = isPlain ? parameters.filter(([name]) => name !== 'charset') : parameters;
   return { essence, parameters: counting.sort(byFirst).flat(), boundaries, otherCharset };
