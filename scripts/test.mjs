@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 process.chdir(root);
 
+const skippedTest = /^ *ok \d+ - (.*?) # SKIP (.*)$/gm;
 const failedTest = /^( *)not ok \d+ - (.*?)(?: # time=.*)?$(?:\n\1 {2}---\n([\s\S]*?)\n\1 {2}\.\.\.$)?/gm;
 const maxReasonLines = 40;
 
@@ -70,7 +71,7 @@ async function runTap(args) {
   const elsewhere = args.length === 0 ? 'not covered here: chart and image (.ci/run full)\n' : '';
   const text = existsSync(output) ? readFileSync(output, 'utf8') : '';
   rmSync(output, { force: true });
-  console.log(`\n${elsewhere}${ownReport ? failures(text, code) : ''}${summary(text, code)}`);
+  console.log(`\n${elsewhere}${ownReport ? failures(text, code) : ''}${skips(text)}${summary(text, code)}`);
   return code;
 }
 
@@ -102,6 +103,14 @@ function failures(text, code) {
     );
   }
   return `${told.join('\n') || `no test failed, but tap ended with ${code}`}\n`;
+}
+
+/** A line for each reason: what it kept from running. */
+function skips(text) {
+  const byReason = new Map();
+  for (const [, name, reason] of text.matchAll(skippedTest))
+    byReason.set(reason, [...(byReason.get(reason) ?? []), name]);
+  return [...byReason].map(([reason, names]) => `skipped: ${names.join(', ')} (${reason})\n`).join('');
 }
 
 /** tap ends its output with `# { total: 5, pass: 2, fail: 1, todo: 1, skip: 1 }`, leaving out zeros. */

@@ -1,115 +1,19 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import t from 'tap';
-import { fingerprintOf } from '../../src/core/fingerprint.ts';
-import { createMemos } from '../../src/core/memos.ts';
+import { alikeDocuments, brokenDocuments } from './json-documents.ts';
+import { checkMeanings, checkSpaceAround, meaning } from './json-meaning.ts';
 
-const memos = createMemos();
+const documents = [...alikeDocuments.flat(), ...brokenDocuments];
 
-const vectors = join(import.meta.dirname, '../../../shared/vectors/json');
-const missing = existsSync(vectors) ? false : 'JSONTestSuite (../shared/vectors) is not here';
-if (missing !== false) t.comment(`skipped: ${missing}`);
-
-interface Document {
-  readonly name: string;
-  readonly body: Buffer;
-}
-
-function documents(): Document[] {
-  return ['test_parsing', 'test_transform'].flatMap((folder) =>
-    readdirSync(join(vectors, folder)).map((name) => ({
-      name: `${folder}/${name}`,
-      body: readFileSync(join(vectors, folder, name)),
-    })),
+t.test('documents share a fingerprint if and only if they mean the same', async (t) => {
+  t.equal(
+    checkMeanings(t, documents),
+    alikeDocuments.length + brokenDocuments.length,
+    'each line is one meaning',
   );
-}
+  for (const { name, body } of alikeDocuments.flat()) t.match(meaning(body), /^json /, name);
+  for (const { name, body } of brokenDocuments) t.match(meaning(body), /^raw /, name);
+});
 
-function fingerprint(body: Buffer): string {
-  const rawHeaders = ['Content-Type', 'application/json'];
-  const input = { method: 'POST', path: '/a', query: null, rawHeaders, body };
-  return fingerprintOf(memos, input, { body: 'canonical', ignore: [], headers: [] }).digest.toString('hex');
-}
-
-/** What the canonical form promises, written a second time and slowly: by the built-in parser, tokens and sorting. */
-function meaning(body: Buffer): string {
-  const raw = `raw ${body.toString('hex')}`;
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
-    JSON.parse(text);
-    const tokens = text.match(/"(?:[^"\\]|\\.)*"|[[\]{}:,]|[^\s[\]{}:,"]+/g) ?? [];
-    const { value, depth } = read(tokens);
-    return depth > 64 ? raw : `json ${JSON.stringify(value)}`;
-  } catch {
-    return raw;
-  }
-}
-
-/** Numbers and words by their spelling, strings decoded, members sorted; throws on a member given twice. */
-function read(tokens: string[]): { value: unknown; depth: number } {
-  const token = tokens.shift();
-  if (token === '[') {
-    const items: unknown[] = [];
-    let depth = 0;
-    while (tokens[0] !== ']') {
-      const item = read(tokens);
-      items.push(item.value);
-      depth = Math.max(depth, item.depth);
-      if (tokens[0] === ',') tokens.shift();
-    }
-    tokens.shift();
-    return { value: { items }, depth: depth + 1 };
-  }
-  if (token === '{') {
-    const members = new Map<string, unknown>();
-    let depth = 0;
-    while (tokens[0] !== '}') {
-      const name = JSON.parse(tokens.shift() ?? '') as string;
-      tokens.shift();
-      const member = read(tokens);
-      if (members.has(name)) throw new Error('given twice');
-      members.set(name, member.value);
-      depth = Math.max(depth, member.depth);
-      if (tokens[0] === ',') tokens.shift();
-    }
-    tokens.shift();
-    return { value: { members: [...members].sort(([a], [b]) => (a < b ? -1 : 1)) }, depth: depth + 1 };
-  }
-  if (!token?.startsWith('"')) return { value: { word: token }, depth: 0 };
-  const value = JSON.parse(token) as string;
-  return { value, depth: 0 };
-}
-
-t.test(
-  'JSONTestSuite: documents share a fingerprint if and only if they mean the same',
-  { skip: missing },
-  async (t) => {
-    const byFingerprint = new Map<string, Document>();
-    const byMeaning = new Map<string, Document>();
-    let count = 0;
-    for (const document of documents()) {
-      const [print, means] = [fingerprint(document.body), meaning(document.body)];
-      const twin = byFingerprint.get(print);
-      if (twin !== undefined)
-        t.equal(meaning(twin.body), means, `${document.name} and ${twin.name} share one`);
-      const equal = byMeaning.get(means);
-      if (equal !== undefined)
-        t.equal(fingerprint(equal.body), print, `${document.name} means ${equal.name}`);
-      byFingerprint.set(print, document);
-      byMeaning.set(means, document);
-      count += 1;
-    }
-    t.ok(count > 300, `${count} documents, ${byMeaning.size} meanings`);
-  },
-);
-
-t.test(
-  'JSONTestSuite: white space around a valid document changes nothing, a byte within a broken one does',
-  { skip: missing },
-  async (t) => {
-    for (const { name, body } of documents()) {
-      const spaced = Buffer.concat([Buffer.from(' \n'), body, Buffer.from('\t\r\n')]);
-      const isJson = meaning(body).startsWith('json');
-      t.equal(fingerprint(spaced) === fingerprint(body), isJson, name);
-    }
-  },
-);
+t.test('white space around a valid document changes nothing, a byte within a broken one does', async (t) => {
+  checkSpaceAround(t, documents);
+});
