@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import t, { type Test } from 'tap';
-import { ask } from '../helpers/client.ts';
+import { ask, send } from '../helpers/client.ts';
 import { query } from '../helpers/postgres.ts';
 import { countRecords, expire } from '../helpers/records.ts';
 import { sidecar } from '../helpers/sidecar.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 import { closedPort, exchange } from '../proxy/pass-through-server.ts';
 import { type Dialect, Guarded } from './guarded.ts';
-import { send, steeredUpstream } from './steered-upstream.ts';
 
 /** Every row of "What a guarded request gets", over a real socket, in both dialects. */
 
@@ -26,7 +26,7 @@ routes:
 
 for (const dialect of ['ietf', 'stripe'] as const) {
   t.test(dialect, async (t) => {
-    const upstream = await steeredUpstream(t);
+    const upstream = await testUpstream(t);
     const running = await sidecar(t, { upstream: upstream.url, config: config(dialect, await closedPort()) });
     const guarded = new Guarded(dialect, upstream, running);
     for (const [name, test] of Object.entries(rows)) await t.test(name, (t) => test(t, guarded));

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import { type Answer, ask, problemOf } from '../helpers/client.ts';
+import { type Answer, ask, problemOf, send } from '../helpers/client.ts';
 import { sidecar } from '../helpers/sidecar.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 import { closedPort } from '../proxy/pass-through-server.ts';
-import { send, steeredUpstream } from './steered-upstream.ts';
 
 const shop = 'https://shop.example';
 const other = 'https://other.example';
@@ -14,7 +14,7 @@ const exposedBy = ({ headers }: Answer) =>
 const from = (origin: string) => ({ headers: { Origin: origin } });
 
 t.test('a page may read our problems where its origin is listed', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const nowhere = await closedPort();
   const { dataUrl } = await sidecar(t, {
     upstream: upstream.url,
@@ -50,7 +50,7 @@ routes:
 });
 
 t.test('our headers can be read where the answer can, the first time and again', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, {
     upstream: upstream.url,
     config: 'defaults: { maxStoredBody: 1kb }',
@@ -86,7 +86,7 @@ t.test('our headers can be read where the answer can, the first time and again',
 });
 
 t.test('a replay never repeats the grant of another origin', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, {
     upstream: upstream.url,
     config: `
@@ -121,7 +121,7 @@ routes:
 });
 
 t.test('who waited for the request of another origin gets no grant of it', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url });
   for (const status of [201, 429]) {
     const key = `waits-${status}`;
@@ -139,7 +139,7 @@ t.test('who waited for the request of another origin gets no grant of it', async
 });
 
 t.test('a preflight is for the upstream', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, {
     upstream: upstream.url,
     config: `defaults: { cors: { origins: ['${shop}'] } }`,

@@ -1,10 +1,10 @@
 import t from 'tap';
 import { loopDone } from '../../src/events.ts';
-import { ask } from '../helpers/client.ts';
+import { ask, send } from '../helpers/client.ts';
 import { testDatabase } from '../helpers/postgres.ts';
 import { sidecar } from '../helpers/sidecar.ts';
 import { tcpProxy } from '../helpers/tcp-proxy.ts';
-import { send, steeredUpstream } from './steered-upstream.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 
 /** `drain.max`, the 10 s that docs/deploy.md gives the store, and a busy machine. */
 const longestMs = 1_000 + 10_000 + 5_000;
@@ -13,7 +13,7 @@ for (const runs of [true, false]) {
   t.test(`a store that hangs does not hold a drain up; a request runs: ${runs}`, async (t) => {
     const { url } = await testDatabase(t);
     const lane = await tcpProxy(t, { host: '127.0.0.1', port: Number(new URL(url).port) });
-    const upstream = await steeredUpstream(t);
+    const upstream = await testUpstream(t);
     const running = await sidecar(t, {
       databaseUrl: lane.through(url),
       upstream: upstream.url,

@@ -1,23 +1,23 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import t, { type Test } from 'tap';
-import { type Answer, ask } from '../helpers/client.ts';
+import { type Answer, ask, send } from '../helpers/client.ts';
 import { query, testDatabase } from '../helpers/postgres.ts';
 import { recordOf } from '../helpers/records.ts';
 import { type SidecarProcess, sidecarProcess } from '../helpers/sidecar.ts';
 import { tcpProxy } from '../helpers/tcp-proxy.ts';
 import { until } from '../helpers/until.ts';
-import { type SteeredUpstream, send, steeredUpstream } from './steered-upstream.ts';
+import { type TestUpstream, testUpstream } from '../helpers/upstream.ts';
 
 interface Draining {
-  readonly upstream: SteeredUpstream;
+  readonly upstream: TestUpstream;
   readonly process: SidecarProcess;
   readonly answers: readonly Promise<Answer>[];
 }
 
 /** A process with requests upstream, each on a connection that its client keeps: one guarded, one waiting for it, one not guarded. */
 async function withWork(t: Test, env: NodeJS.ProcessEnv, databaseUrl?: string): Promise<Draining> {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const process = await sidecarProcess(t, {
     upstream: upstream.url,
     env,
@@ -159,7 +159,7 @@ t.test('a store that is away does not hold it up for ever', async (t) => {
 t.test(
   'the app stops first, as beside a native sidecar: refused is not executed, and the key is free',
   async (t) => {
-    const upstream = await steeredUpstream(t);
+    const upstream = await testUpstream(t);
     const process = await sidecarProcess(t, {
       upstream: upstream.url,
       env: { ONCEGATE_DRAIN_DELAY: '5m', ONCEGATE_DRAIN_MAX: '5m' },

@@ -4,8 +4,8 @@ import { RawUpstream } from '../helpers/raw-upstream.ts';
 import { countRecords } from '../helpers/records.ts';
 import { sidecar } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 import { connect, exchange, seen } from '../proxy/pass-through-server.ts';
-import { steeredUpstream } from './steered-upstream.ts';
 
 /** Requests that two readers could take for two different ones, or that cannot be carried: nothing is forwarded. */
 
@@ -80,7 +80,7 @@ const ambiguous = [
 ];
 
 t.test('requests with two readings', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl, databaseUrl } = await sidecar(t, { upstream: upstream.url, config });
   const port = Number(new URL(dataUrl).port);
   for (const [what, status, code, head] of refused) {
@@ -102,7 +102,7 @@ t.test('requests with two readings', async (t) => {
 });
 
 t.test('what is not ambiguous passes', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url, config });
   const port = Number(new URL(dataUrl).port);
   const paths = [
@@ -126,7 +126,7 @@ t.test('what is not ambiguous passes', async (t) => {
 });
 
 t.test('more header fields than upstreams read', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl, databaseUrl } = await sidecar(t, { upstream: upstream.url, config });
   const port = Number(new URL(dataUrl).port);
   const request = (start: string, count: number) =>
@@ -149,7 +149,7 @@ t.test('more header fields than upstreams read', async (t) => {
 });
 
 t.test('bytes that are no request', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url });
   const port = Number(new URL(dataUrl).port);
   for (const bytes of [
@@ -187,7 +187,7 @@ t.test('a body that turns out malformed on its way: nobody says that nothing was
 });
 
 t.test('garbage behind a request that runs does not answer for it', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url });
   const port = Number(new URL(dataUrl).port);
   const socket = await connect(t, port);
@@ -208,7 +208,7 @@ t.test('garbage behind a request that runs does not answer for it', async (t) =>
 });
 
 t.test('an offer to upgrade does not hide the body', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url });
   const port = Number(new URL(dataUrl).port);
   for (const protocol of ['h2c', 'websocket']) {
@@ -226,7 +226,7 @@ t.test('an offer to upgrade does not hide the body', async (t) => {
 });
 
 t.test('a client that asks before it sends its body is told to go on', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url });
   const socket = await connect(t, Number(new URL(dataUrl).port));
   const go = seen(socket, (text) => text.includes('\r\n\r\n'));

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { requestDone } from '../../src/events.ts';
-import { type Answer, ask, problemOf } from '../helpers/client.ts';
+import { type Answer, ask, problemOf, send } from '../helpers/client.ts';
 import { query } from '../helpers/postgres.ts';
 import { sidecar } from '../helpers/sidecar.ts';
 import { testUpstream } from '../helpers/upstream.ts';
-import { send, steeredUpstream } from './steered-upstream.ts';
 
 t.test('a first request runs, its retry is a replay, byte for byte', async (t) => {
   const upstream = await testUpstream(t);
@@ -68,7 +67,7 @@ t.test('a binary answer and repeated headers replay, Set-Cookie does not', async
 
 t.test('the first answer carries the Date of the upstream, a replay its own', async (t) => {
   const longAgo = 'Wed, 01 Jan 2020 00:00:00 GMT';
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl, databaseUrl } = await sidecar(t, { upstream: upstream.url });
   const began = Date.now() - 1_000;
   const isNow = ({ headers }: Answer, about: string) => {

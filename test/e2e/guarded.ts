@@ -1,8 +1,9 @@
 import type { Test } from 'tap';
 import type { Answer, Ask } from '../helpers/client.ts';
+import { send } from '../helpers/client.ts';
 import { recordOf } from '../helpers/records.ts';
 import type { Sidecar } from '../helpers/sidecar.ts';
-import { type SteeredUpstream, type Steering, send } from './steered-upstream.ts';
+import { type Steering, type TestUpstream } from '../helpers/upstream.ts';
 
 export type Dialect = 'ietf' | 'stripe';
 
@@ -41,10 +42,10 @@ const problems: Readonly<Record<string, Expected>> = {
 /** A sidecar, its upstream, and the dialect in which its problems must come. */
 export class Guarded {
   readonly dialect: Dialect;
-  readonly upstream: SteeredUpstream;
+  readonly upstream: TestUpstream;
   readonly sidecar: Sidecar;
 
-  constructor(dialect: Dialect, upstream: SteeredUpstream, running: Sidecar) {
+  constructor(dialect: Dialect, upstream: TestUpstream, running: Sidecar) {
     this.dialect = dialect;
     this.upstream = upstream;
     this.sidecar = running;

@@ -1,18 +1,19 @@
 import { spawn, spawnSync } from 'node:child_process';
 import net from 'node:net';
 import t, { type Test } from 'tap';
+import { send } from '../helpers/client.ts';
 import { testDatabase } from '../helpers/postgres.ts';
 import { recordOf } from '../helpers/records.ts';
 import { type SidecarProcess, sidecarProcess } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 import { closedPort } from '../proxy/pass-through-server.ts';
-import { send, steeredUpstream } from './steered-upstream.ts';
 
 const said = ({ lines }: SidecarProcess): string[] =>
   lines.filter((line) => line.includes('"signal":"SIGHUP"'));
 
 async function withRequest(t: Test, config = '') {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const process = await sidecarProcess(t, { upstream: upstream.url, config });
   const answer = send(process.dataUrl, 'k', { steer: { hold: true } });
   await upstream.received(1);
@@ -62,7 +63,7 @@ t.test(
   { skip: hasScript ? false : `${terminal} is not installed` },
   async (t) => {
     for (const workers of [1, 2]) {
-      const upstream = await steeredUpstream(t);
+      const upstream = await testUpstream(t);
       const { url: databaseUrl } = await testDatabase(t);
       const port = await closedPort();
       const line = `exec ${process.execPath} --import=tsx src/cli/oncegate.ts serve ${upstream.url} --listen 127.0.0.1:${port} --ops-listen 127.0.0.1:0`;

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import t from 'tap';
 import { ask } from '../helpers/client.ts';
+import { RawUpstream } from '../helpers/raw-upstream.ts';
 import { sidecar, sidecarProcess } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
 import { testUpstream } from '../helpers/upstream.ts';
@@ -83,26 +84,24 @@ t.test('what stands behind a declined upgrade is never read as a request', async
 
 t.test('a drain cuts a WebSocket that is still being asked for', async (t) => {
   const upstream = await testUpstream(t);
-  const hanging = net.createServer();
-  hanging.listen(0, '127.0.0.1');
-  await once(hanging, 'listening');
+  let arrived = () => {};
+  const asked = new Promise<void>((resolve) => {
+    arrived = resolve;
+  });
+  const hanging = await RawUpstream.listen({ requested: () => arrived() });
   t.teardown(() => hanging.close());
-  const asked = once(hanging, 'connection');
-  const { port } = hanging.address() as net.AddressInfo;
   const { dataUrl, drain } = await sidecar(t, {
     upstream: upstream.url,
     config: `
 drain: { delay: 0s, max: 1s }
-routes: [ { path: /ws, upstream: { url: "http://127.0.0.1:${port}" } } ]`,
+routes: [ { path: /ws, upstream: { url: "http://127.0.0.1:${hanging.port}" } } ]`,
   });
   const { socket, closed } = await connection(dataUrl);
   socket.write(upgrade('/ws'));
-  const [far] = (await asked) as [net.Socket];
-  await once(far, 'data');
+  await asked;
   await drain(true);
   await closed;
   t.pass('drained, though the upstream never answered');
-  far.destroy();
 });
 
 t.test('parameters and escapes in a path do not slip past the policy of the path', async (t) => {

@@ -1,10 +1,10 @@
 import t from 'tap';
 import { loopDone } from '../../src/events.ts';
-import { problemOf } from '../helpers/client.ts';
+import { problemOf, send } from '../helpers/client.ts';
 import { loseSettlement, passDeadline, recordOf } from '../helpers/records.ts';
 import { sidecar } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
-import { send, steeredUpstream } from './steered-upstream.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 
 const config = 'loops: { sweep: 100ms }\ndefaults: { inFlight: { wait: 0s } }';
 
@@ -27,7 +27,7 @@ const endings = { completed: 201, unknown: 502, failed_retryable: 429 };
 t.test('a failover loses what settled a key: it never runs again by itself', async (t) => {
   for (const [ending, status] of Object.entries(endings))
     await t.test(ending, async (t) => {
-      const upstream = await steeredUpstream(t);
+      const upstream = await testUpstream(t);
       const { dataUrl, databaseUrl } = await sidecar(t, { upstream: upstream.url, config });
       const url = `${dataUrl}/a`;
       await send(url, 'k', { steer: { status } });

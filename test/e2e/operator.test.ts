@@ -1,15 +1,15 @@
 import t, { type Test } from 'tap';
 import { inProcess } from '../cli/in-process.ts';
-import { problemOf } from '../helpers/client.ts';
+import { problemOf, send } from '../helpers/client.ts';
 import { query } from '../helpers/postgres.ts';
 import { type RecordRow, recordOf } from '../helpers/records.ts';
 import { type Sidecar, sidecar } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
-import { send, steeredUpstream } from './steered-upstream.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 
 /** A person settles by command what the running sidecar could not know, and clients get what follows from it. */
 async function setUp(t: Test, config = '') {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const running = await sidecar(t, { upstream: upstream.url, config });
   const url = `${running.dataUrl}/charges`;
   return { upstream, running, url };

@@ -7,15 +7,15 @@ import { countRecords, recordOf } from '../helpers/records.ts';
 import { sidecar } from '../helpers/sidecar.ts';
 import { tcpProxy } from '../helpers/tcp-proxy.ts';
 import { until } from '../helpers/until.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 import { connect, exchange } from '../proxy/pass-through-server.ts';
 import { Guarded } from './guarded.ts';
-import { steeredUpstream } from './steered-upstream.ts';
 
 /** The order of the checks is part of the contract: each request here has every fault from its row on. */
 
 for (const dialect of ['ietf', 'stripe'] as const) {
   t.test(`the first fault is the one that is told, ${dialect}`, async (t) => {
-    const upstream = await steeredUpstream(t);
+    const upstream = await testUpstream(t);
     const { url } = await testDatabase(t);
     const lane = await tcpProxy(t, { host: '127.0.0.1', port: Number(new URL(url).port) });
     const running = await sidecar(t, {
@@ -61,7 +61,7 @@ defaults: { dialect: ${dialect}, maxRequestBody: 10b, inFlight: { wait: 0s } }`,
 }
 
 t.test('a body that does not come whole reserves nothing', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl, databaseUrl } = await sidecar(t, { upstream: upstream.url });
   const verdicts: string[] = [];
   t.teardown(requestDone.subscribe(({ verdict }) => verdicts.push(verdict)));

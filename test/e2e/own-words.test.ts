@@ -4,8 +4,8 @@ import net from 'node:net';
 import t from 'tap';
 import { sidecar } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 import { connect, exchange, seen } from '../proxy/pass-through-server.ts';
-import { steeredUpstream } from './steered-upstream.ts';
 
 /** Whatever is refused is refused in our words: never in those of Node.js or Fastify. */
 
@@ -43,7 +43,7 @@ const refused: readonly [what: string, status: number, code: string, request: st
 ];
 
 t.test('what is refused is refused in our words', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url });
   const port = Number(new URL(dataUrl).port);
   for (const [what, status, code, request] of refused) {
@@ -57,7 +57,7 @@ t.test('what is refused is refused in our words', async (t) => {
 });
 
 t.test('what another server would refuse passes through', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url });
   const port = Number(new URL(dataUrl).port);
   const unguarded = METHODS.filter((method) => !['CONNECT', 'TRACE', 'POST', 'PATCH'].includes(method));
@@ -76,7 +76,7 @@ t.test('what another server would refuse passes through', async (t) => {
 });
 
 t.test('a request that comes while the process stops is refused in our words', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl, drain } = await sidecar(t, { upstream: upstream.url });
   const port = Number(new URL(dataUrl).port);
   const held = `X-Steer: ${JSON.stringify({ hold: true })}\r\n`;
@@ -90,7 +90,7 @@ t.test('a request that comes while the process stops is refused in our words', a
   const kept = await Promise.all(
     kinds.map(async (begun) => {
       const socket = await connect(t, port);
-      const first = seen(socket, (text) => text.includes('ran '));
+      const first = seen(socket, (text) => text.includes('"ran"'));
       socket.write(`GET /first HTTP/1.1\r\nHost: a\r\n\r\n${begun}`);
       await first;
       return socket;
@@ -114,7 +114,7 @@ t.test('a request that comes while the process stops is refused in our words', a
     t.match(text, /^HTTP\/1\.1 503 [^]*application\/problem\+json[^]*"code":"overloaded"/);
     t.match(text, /\r\nConnection: close\r\n/i);
   }
-  const last = seen(running, (text) => text.includes('ran '));
+  const last = seen(running, (text) => text.includes('"ran"'));
   upstream.letGo();
   t.match(await last, /^HTTP\/1\.1 201 /);
   await drained;

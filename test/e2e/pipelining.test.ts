@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import t, { type Test } from 'tap';
-import { ask } from '../helpers/client.ts';
+import { ask, send } from '../helpers/client.ts';
 import { sidecar } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 import { connect, seen } from '../proxy/pass-through-server.ts';
-import { send, steeredUpstream } from './steered-upstream.ts';
 
 /** Requests that a client sends before it has the answers to those before: all that they hold ends with their connection. */
 
@@ -15,7 +15,7 @@ const post = (key: string, steer = '{}') =>
 const get = (path: string, steer = '{}') => `GET ${path} HTTP/1.1\r\nHost: a\r\nX-Steer: ${steer}\r\n\r\n`;
 
 async function setUp(t: Test, config = '') {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const running = await sidecar(t, { upstream: upstream.url, config });
   const heldBytes = async () =>
     Number(/^oncegate_held_bytes (\d+)$/m.exec(await running.health.metrics.text())?.[1]);

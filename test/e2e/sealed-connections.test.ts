@@ -5,8 +5,8 @@ import type { Socket } from 'node:net';
 import t from 'tap';
 import { ask } from '../helpers/client.ts';
 import { sidecar } from '../helpers/sidecar.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 import { connect, exchange, seen } from '../proxy/pass-through-server.ts';
-import { steeredUpstream } from './steered-upstream.ts';
 
 /** After a refusal of framing, what stands behind it on the same connection may be part of it: none of it runs. */
 
@@ -53,7 +53,7 @@ const refused: readonly [what: string, status: number, code: string, request: st
 const answersIn = (text: string) => text.split(/HTTP\/1\.1 \d/).length - 1;
 
 t.test('requests behind a refused one, in the same packet', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url, config });
   const port = Number(new URL(dataUrl).port);
   for (const [what, status, code, request] of refused) {
@@ -73,7 +73,7 @@ t.test('requests behind a refused one, in the same packet', async (t) => {
 });
 
 t.test('a request that ran before the refused one is answered first', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url, config });
   const port = Number(new URL(dataUrl).port);
   for (const [what, status, , request] of refused) {
@@ -87,7 +87,7 @@ t.test('a request that ran before the refused one is answered first', async (t) 
 });
 
 t.test('garbage behind a refused request does not take its answer away', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url, config });
   const port = Number(new URL(dataUrl).port);
   for (const [what, status, , request] of refused) {
@@ -99,7 +99,7 @@ t.test('garbage behind a refused request does not take its answer away', async (
 });
 
 t.test('requests that come while the body of a refused one is still awaited', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url, config });
   const socket = await connect(t, Number(new URL(dataUrl).port));
   const answer = seen(socket, (text) => text.includes('request_invalid'));
@@ -116,7 +116,7 @@ t.test('requests that come while the body of a refused one is still awaited', as
 });
 
 t.test('a refusal that is not about framing keeps the connection', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url, config });
   const port = Number(new URL(dataUrl).port);
   const last = 'GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
@@ -126,7 +126,7 @@ t.test('a refusal that is not about framing keeps the connection', async (t) => 
 });
 
 t.test('a head that is whole only after its time has run out is not taken', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { dataUrl } = await sidecar(t, { upstream: upstream.url, config });
   const servers: Server[] = [];
   const note = (message: unknown) => void servers.push((message as { server: Server }).server);

@@ -1,23 +1,20 @@
 import t from 'tap';
 import { ask, problemOf } from '../helpers/client.ts';
 import { query, testDatabase } from '../helpers/postgres.ts';
-import { RawUpstream } from '../helpers/raw-upstream.ts';
 import { recordOf } from '../helpers/records.ts';
 import { sidecar } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 
 t.test(
   'a reservation that came late is released by a clean stop: nobody else knows that it was never sent',
   async (t) => {
     const { url } = await testDatabase(t);
-    const upstream = await RawUpstream.listen({
-      requested: ({ socket }) => socket.write('HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok'),
-    });
-    t.teardown(() => upstream.close());
+    const upstream = await testUpstream(t);
     const start = () =>
       sidecar(t, {
         databaseUrl: url,
-        upstream: upstream.origin,
+        upstream: upstream.url,
         config: 'loops: { sweep: 60s }\nlease: 5s\n',
       });
     const one = await start();
@@ -40,6 +37,6 @@ t.test(
     });
     const two = await start();
     t.equal((await ask(`${two.dataUrl}/a`, { key: 'k' })).status, 201);
-    t.equal(upstream.lines.length, 1, 'it ran once');
+    t.equal(upstream.executions.length, 1, 'it ran once');
   },
 );

@@ -1,18 +1,18 @@
 import t, { type Test } from 'tap';
-import { type Answer, ask, problemOf } from '../helpers/client.ts';
+import { type Answer, ask, problemOf, send } from '../helpers/client.ts';
 import { type OwnServer, ownServer, testDatabase } from '../helpers/postgres.ts';
 import { recordOf } from '../helpers/records.ts';
 import { type Sidecar, sidecar } from '../helpers/sidecar.ts';
 import { serverMessage, tcpProxy } from '../helpers/tcp-proxy.ts';
 import { until } from '../helpers/until.ts';
+import { type TestUpstream, testUpstream } from '../helpers/upstream.ts';
 import { connect, seen } from '../proxy/pass-through-server.ts';
-import { type SteeredUpstream, send, steeredUpstream } from './steered-upstream.ts';
 
 const secret = 'what the upstream said';
 
 interface Scene {
   readonly server: OwnServer;
-  readonly upstream: SteeredUpstream;
+  readonly upstream: TestUpstream;
   readonly sidecar: Sidecar;
   readonly url: string;
 }
@@ -116,7 +116,7 @@ const steps: readonly [name: string, step: (t: Test, scene: Scene) => Promise<vo
 
 t.test('the store goes away and comes back', async (t) => {
   const server = await ownServer(t);
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const running = await sidecar(t, {
     upstream: upstream.url,
     databaseUrl: server.url,
@@ -127,7 +127,7 @@ t.test('the store goes away and comes back', async (t) => {
 });
 
 t.test('a reservation that was made and never confirmed is released, and its key runs once', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { url } = await testDatabase(t);
   const lane = await tcpProxy(t, { host: '127.0.0.1', port: Number(new URL(url).port) });
   const { dataUrl } = await sidecar(t, {
@@ -154,7 +154,7 @@ t.test('a reservation that was made and never confirmed is released, and its key
 });
 
 t.test('a completion whose answer was lost is read back, and what the client sees is kept', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { url } = await testDatabase(t);
   const lane = await tcpProxy(t, { host: '127.0.0.1', port: Number(new URL(url).port) });
   const { dataUrl } = await sidecar(t, { upstream: upstream.url, databaseUrl: lane.through(url) });
@@ -168,7 +168,7 @@ t.test('a completion whose answer was lost is read back, and what the client see
 });
 
 t.test('not a byte of an answer leaves before it is kept', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { url } = await testDatabase(t);
   const lane = await tcpProxy(t, { host: '127.0.0.1', port: Number(new URL(url).port) });
   const { dataUrl } = await sidecar(t, {

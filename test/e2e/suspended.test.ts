@@ -1,10 +1,10 @@
 import t from 'tap';
-import { problemOf } from '../helpers/client.ts';
+import { problemOf, send } from '../helpers/client.ts';
 import { query } from '../helpers/postgres.ts';
 import { recordOf } from '../helpers/records.ts';
 import { sidecar, sidecarProcess } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
-import { send, steeredUpstream } from './steered-upstream.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 
 const config = `
 lease: 1s
@@ -14,7 +14,7 @@ upstream: { connections: 1, timeout: 5m }`;
 t.test(
   'a process that slept past its lease sends nothing any more, and its late answer does not win',
   async (t) => {
-    const upstream = await steeredUpstream(t);
+    const upstream = await testUpstream(t);
     const sleeper = await sidecarProcess(t, { upstream: upstream.url, config });
     const { databaseUrl } = sleeper;
     const other = await sidecar(t, { upstream: upstream.url, databaseUrl, config });

@@ -3,7 +3,7 @@ import t from 'tap';
 import { ask } from '../helpers/client.ts';
 import { type SidecarProcess, sidecarProcess } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
-import { steeredUpstream } from './steered-upstream.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 
 const get = { method: 'GET' };
 /** Each line names the route: a long one fills what is held with few requests, and still goes into a pipe in one piece. */
@@ -37,7 +37,7 @@ for (const workers of [1, 2])
     t.test(
       'a log that nobody reads is bounded, told once it is read again, and holds no end up',
       async (t) => {
-        const upstream = await steeredUpstream(t);
+        const upstream = await testUpstream(t);
         const process = await sidecarProcess(t, {
           upstream: upstream.url,
           config: `workers: ${workers}\n${routes}`,
@@ -66,7 +66,7 @@ for (const workers of [1, 2])
   });
 
 t.test('a reader that goes away ends nothing', async (t) => {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const process = await sidecarProcess(t, { upstream: upstream.url, config: routes });
   (process.child.stdout as Readable).destroy();
   await load(process.dataUrl, async () => (await droppedOf(process)) > 0);

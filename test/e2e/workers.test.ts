@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import t, { type Test } from 'tap';
 import { loadConfig } from '../../src/config/load.ts';
-import { ask } from '../helpers/client.ts';
+import { ask, send } from '../helpers/client.ts';
 import { query, testDatabase } from '../helpers/postgres.ts';
 import { type SidecarProcess, sidecarProcess } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
-import { send, steeredUpstream } from './steered-upstream.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 
 async function twoWorkers(t: Test, config = '') {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { url: databaseUrl } = await testDatabase(t);
   const running = await sidecarProcess(t, {
     upstream: upstream.url,

@@ -1,4 +1,5 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import type { Steering } from './upstream.ts';
 
 export interface Answer {
   readonly status: number;
@@ -46,6 +47,17 @@ export function ask(url: string, options: Ask = {}): Promise<Answer> {
     req.on('error', reject);
     req.end(body);
   });
+}
+
+/** A guarded request: with a key, a small body, and what the upstream is to do. */
+export function send(
+  url: string,
+  key: string,
+  options: Ask & { readonly steer?: Steering } = {},
+): Promise<Answer> {
+  const { steer, ...rest } = options;
+  const headers = { ...(steer === undefined ? {} : { 'X-Steer': JSON.stringify(steer) }), ...rest.headers };
+  return ask(url, { key, body: '{"amount":1}', ...rest, headers });
 }
 
 export function problemOf(answer: Answer): {

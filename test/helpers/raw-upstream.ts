@@ -9,7 +9,10 @@ export interface RawRequest {
 }
 
 export interface RawConnection {
+  /** Under TLS the TLSSocket. */
   readonly socket: Socket;
+  /** The connection itself, also below TLS. */
+  readonly tcp: Socket;
   /** 0 for the first connection of this upstream. */
   readonly index: number;
   bytes: number;
@@ -25,7 +28,11 @@ export interface RawScript {
   requested?(connection: RawConnection, nth: number, request: RawRequest): void;
 }
 
-/** An upstream made of sockets: it can do what no HTTP server would, and knows each byte that reached it. */
+/**
+ * An upstream made of sockets, for what upstream.ts cannot do since it is a real HTTP server: answer with bytes that are no HTTP, break
+ * off at a certain byte or in the TLS handshake, act before a request has come whole, and know each byte that reached it, which alone
+ * proves that nothing was sent.
+ */
 export class RawUpstream {
   readonly connections: RawConnection[] = [];
   readonly port: number;
@@ -34,7 +41,11 @@ export class RawUpstream {
   private constructor(server: net.Server, script: RawScript, event: string) {
     this.#server = server;
     this.port = (server.address() as AddressInfo).port;
-    server.on(event, (socket: Socket) => this.#accept(socket, script));
+    const byPort = new Map<number | undefined, Socket>();
+    server.on('connection', (tcp) => byPort.set(tcp.remotePort, tcp));
+    server.on(event, (socket: Socket) =>
+      this.#accept(socket, byPort.get(socket.remotePort) ?? socket, script),
+    );
   }
 
   static async listen(script: RawScript, secure?: TlsOptions): Promise<RawUpstream> {
@@ -65,8 +76,14 @@ export class RawUpstream {
     await once(this.#server, 'close');
   }
 
-  #accept(socket: Socket, script: RawScript): void {
-    const connection: RawConnection = { socket, index: this.connections.length, bytes: 0, requests: [] };
+  #accept(socket: Socket, tcp: Socket, script: RawScript): void {
+    const connection: RawConnection = {
+      socket,
+      tcp,
+      index: this.connections.length,
+      bytes: 0,
+      requests: [],
+    };
     this.connections.push(connection);
     socket.on('error', () => {}); // The client's resets are part of the game.
     let pending: Buffer = Buffer.alloc(0);

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { ask } from '../helpers/client.ts';
@@ -40,7 +39,7 @@ t.test('a large answer waits for a slow client', async (t) => {
   const total = 50 << 20;
   const block = Buffer.alloc(64 * 1024, 'x');
   let sent = 0;
-  const server = createServer((_req, res) => {
+  const upstream = await testUpstream(t, (_one, res) => {
     res.writeHead(200, { 'Content-Length': total });
     const fill = () => {
       while (sent < total) {
@@ -52,12 +51,7 @@ t.test('a large answer waits for a slow client', async (t) => {
     res.on('drain', fill);
     fill();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => server.close());
-  const { port } = await passThrough(t, [
-    target(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
-  ]);
+  const { port } = await passThrough(t, [target(upstream.url)]);
   const socket = await connect(t, port);
   const before = process.memoryUsage().rss;
   socket.pause();

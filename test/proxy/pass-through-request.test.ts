@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import http, { type AddressInfo, createServer } from 'node:net';
+import type { Socket } from 'node:net';
 import t from 'tap';
 import { ask, problemOf } from '../helpers/client.ts';
 import { RawUpstream, scripts } from '../helpers/raw-upstream.ts';
@@ -117,26 +117,17 @@ t.test('an offer of h2c is declined, and the body is read', async (t) => {
 t.test('an upload waits for a slow upstream instead of filling our memory', async (t) => {
   const total = 50 << 20;
   const block = Buffer.alloc(64 * 1024, 'x');
-  // Reads the head, and nothing more until it is told to.
-  const server = createServer((socket) => {
-    socket.on('error', () => {});
-    socket.once('data', (chunk) => {
-      socket.pause();
-      let got = chunk.length - chunk.indexOf('\r\n\r\n') - 4;
-      socket.on('data', (more) => {
-        got += more.length;
-        if (got === total) socket.end(ok);
-      });
-      socket.pause();
-      goOn = () => socket.resume();
-    });
+  const upstream = await testUpstream(t, ({ body }, res) => {
+    t.equal(body.length, total);
+    res.end('ok');
   });
+  // Reads the head, and nothing more until it is told to.
   let goOn = () => {};
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => server.close());
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const { port } = await passThrough(t, [target(origin, { timeoutMs: 60_000 })]);
+  upstream.begun = (req) => {
+    req.pause();
+    goOn = () => req.resume();
+  };
+  const { port } = await passThrough(t, [target(upstream.url, { timeoutMs: 60_000 })]);
   const socket = await connect(t, port);
   const before = process.memoryUsage().rss;
   socket.write(`PUT /big HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ${total}\r\n\r\n`);
@@ -208,7 +199,7 @@ t.test('a client that leaves takes its request with it', async (t) => {
     while (upstream.connections.length === known || upstream.connections.at(-1)?.bytes === 0) {
       await new Promise((resolve) => setImmediate(resolve));
     }
-    const gone = once(upstream.connections.at(-1)?.socket as http.Socket, 'close');
+    const gone = once(upstream.connections.at(-1)?.socket as Socket, 'close');
     socket.destroy();
     await gone;
   }

@@ -1,11 +1,11 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { createRequire } from 'node:module';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import t, { type Test } from 'tap';
 import { WebSocket } from 'undici';
 import { RawUpstream } from '../helpers/raw-upstream.ts';
 import { until } from '../helpers/until.ts';
+import { type TestUpstream, testUpstream } from '../helpers/upstream.ts';
 import { closedPort, connect, exchange, passThrough, seen, target } from './pass-through-server.ts';
 
 /** Of the `ws` package, which http-proxy brings and which has no types here. */
@@ -27,8 +27,8 @@ type Made = new (options: {
 const { WebSocketServer } = createRequire(import.meta.url)('ws') as { WebSocketServer: Made };
 
 interface EchoUpstream {
+  readonly upstream: TestUpstream;
   readonly url: string;
-  readonly server: Server;
   readonly asked: IncomingMessage[];
   readonly closed: [code: number, reason: string][];
   readonly sides: ServerSide[];
@@ -36,12 +36,13 @@ interface EchoUpstream {
 
 /** Sends back what it gets; picks the subprotocol `v2`. */
 async function echoUpstream(t: Test, greeting = ''): Promise<EchoUpstream> {
-  const made = { server: createServer(), asked: [], closed: [], sides: [] } as Omit<EchoUpstream, 'url'>;
+  const upstream = await testUpstream(t);
+  const made = { upstream, url: upstream.url, asked: [], closed: [], sides: [] } as EchoUpstream;
   const handler = new WebSocketServer({
     noServer: true,
     handleProtocols: (offered) => (offered.has('v2') ? 'v2' : false),
   });
-  made.server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => {
+  upstream.server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => {
     made.asked.push(req);
     handler.handleUpgrade(req, socket, head, (side) => {
       made.sides.push(side);
@@ -50,13 +51,10 @@ async function echoUpstream(t: Test, greeting = ''): Promise<EchoUpstream> {
       side.on('close', (code, reason) => made.closed.push([code, reason.toString()]));
     });
   });
-  made.server.listen(0, '127.0.0.1');
-  await once(made.server, 'listening');
   t.teardown(() => {
     for (const side of made.sides) side.terminate();
-    made.server.close();
   });
-  return { ...made, url: `http://127.0.0.1:${(made.server.address() as AddressInfo).port}` };
+  return made;
 }
 
 interface Client {
@@ -204,7 +202,7 @@ t.test('an upstream that is not there, breaks off, or stays silent', async (t) =
 
 t.test('each goes to the upstream of its route, and takes none of its pool', async (t) => {
   const [a, b] = [await echoUpstream(t, 'from a'), await echoUpstream(t, 'from b')];
-  b.server.on('request', (_req, res) => void res.end('plain'));
+  b.upstream.respond = (_one, res) => void res.end('plain');
   const [toA, toB] = [target(a.url), target(b.url, { connections: 1, timeoutMs: 500 })];
   const { url, port } = await passThrough(t, [toA, toB], (_method, path) =>
     path.startsWith('/b') ? toB : toA,
@@ -231,20 +229,13 @@ t.test('the end of the server ends them', async (t) => {
 
 t.test('an upgrade that is answered otherwise ends with its client', async (t) => {
   let isOpen = false;
-  const upstream = createServer((_req, res) => {
+  const upstream = await testUpstream(t, (_one, res) => {
     isOpen = true;
     res.once('close', () => (isOpen = false));
     // A stream that is silent from then on.
     res.write('begun');
   });
-  upstream.listen(0, '127.0.0.1');
-  await once(upstream, 'listening');
-  t.teardown(() => {
-    upstream.closeAllConnections();
-    upstream.close();
-  });
-  const { port: upstreamPort } = upstream.address() as AddressInfo;
-  const { port } = await passThrough(t, [target(`http://127.0.0.1:${upstreamPort}`)]);
+  const { port } = await passThrough(t, [target(upstream.url)]);
   const socket = await connect(t, port);
   socket.write('GET /events HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
   await seen(socket, (text) => text.includes('begun'));

@@ -3,10 +3,10 @@ import type { StoredRecord } from '../../src/core/record.ts';
 import { ReplayCache, replayLifeMs } from '../../src/proxy/replay-cache.ts';
 import { now } from '../../src/store/moment.ts';
 import { purgeBlockSeconds } from '../../src/store/postgres/sql/operator.ts';
-import { send, steeredUpstream } from '../e2e/steered-upstream.ts';
-import { problemOf } from '../helpers/client.ts';
+import { problemOf, send } from '../helpers/client.ts';
 import { query, testDatabase } from '../helpers/postgres.ts';
 import { sidecar } from '../helpers/sidecar.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 import { postgresHarness } from '../store/postgres-harness.ts';
 import {
   answer,
@@ -146,7 +146,7 @@ t.test('what is long over goes when something new comes', async (t) => {
 
 /** The record is taken out of the store behind Oncegate's back: what is answered now comes from memory. */
 async function inMemory(t: Test, options: { headers?: Record<string, string> } = {}) {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { url: databaseUrl } = await testDatabase(t);
   const running = await sidecar(t, { upstream: upstream.url, databaseUrl });
   const url = `${running.dataUrl}/charges`;

@@ -3,22 +3,22 @@ import t, { type Test } from 'tap';
 import { requestDone } from '../../src/events.ts';
 import { Waiters } from '../../src/proxy/waiters.ts';
 import type { Store } from '../../src/store/store.ts';
-import { type SteeredUpstream, type Steering, send, steeredUpstream } from '../e2e/steered-upstream.ts';
-import { problemOf } from '../helpers/client.ts';
+import { problemOf, send } from '../helpers/client.ts';
 import { query, testDatabase } from '../helpers/postgres.ts';
 import { type Sidecar, sidecar } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
+import { type Steering, type TestUpstream, testUpstream } from '../helpers/upstream.ts';
 import { digest, someFingerprint } from '../store/samples.ts';
 
 /** Two replicas on one store: `near` runs the first request, a duplicate waits on `near` or on `far`. */
 interface Replicas {
-  readonly upstream: SteeredUpstream;
+  readonly upstream: TestUpstream;
   readonly near: Sidecar;
   readonly far: Sidecar;
 }
 
 async function replicas(t: Test, config = ''): Promise<Replicas> {
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const { url: databaseUrl } = await testDatabase(t);
   const options = { upstream: upstream.url, databaseUrl, config };
   return { upstream, near: await sidecar(t, options), far: await sidecar(t, options) };

@@ -1,10 +1,8 @@
-import { once } from 'node:events';
-import net from 'node:net';
-import { TLSSocket } from 'node:tls';
 import t, { type Test } from 'tap';
 import { type Ending, type Outcome, settle } from '../../src/core/settle.ts';
 import { UpstreamClient } from '../../src/upstream/client.ts';
-import { type RawScript, RawUpstream, scripts } from '../helpers/raw-upstream.ts';
+import { type RawConnection, type RawScript, RawUpstream, scripts } from '../helpers/raw-upstream.ts';
+import { closedPort } from '../proxy/pass-through-server.ts';
 import { selfSigned } from './certificate.ts';
 import { type Recorder, send, target } from './send.ts';
 
@@ -404,25 +402,24 @@ function expectEnding(t: Test, ending: Ending, row: Omit<Row, 'script' | 'upstre
 }
 
 for (const [how, end, orderly] of [
-  ['ended', (secure: TLSSocket) => secure.end(), true],
+  ['ended', ({ socket }: RawConnection) => socket.end(), true],
   // Node reports it like the one above: what it cannot tell is as a close without TLS, and never an answer to payments.
-  ['closed without close_notify', (_secure: TLSSocket, tcp: net.Socket) => tcp.end(), true],
-  ['reset', (_secure: TLSSocket, tcp: net.Socket) => tcp.resetAndDestroy(), false],
+  ['closed without close_notify', ({ tcp }: RawConnection) => tcp.end(), true],
+  ['reset', ({ tcp }: RawConnection) => tcp.resetAndDestroy(), false],
 ] as const) {
   t.test(`body without length over TLS, ${how}`, async (t) => {
     const pem = selfSigned('DNS:localhost');
-    const server = net.createServer((tcp) => {
-      const secure = new TLSSocket(tcp, { isServer: true, key: pem, cert: pem });
-      secure.on('error', () => {});
-      secure.once('data', () => secure.write(`${head('200 OK')}hello`, () => end(secure, tcp)));
-    });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as net.AddressInfo;
-    const client = new UpstreamClient(target(`https://localhost:${port}`), { ca: pem });
+    const upstream = await RawUpstream.listen(
+      {
+        requested: (connection) =>
+          void connection.socket.write(`${head('200 OK')}hello`, () => end(connection)),
+      },
+      { key: pem, cert: pem },
+    );
+    const client = new UpstreamClient(target(`https://localhost:${upstream.port}`), { ca: pem });
     t.teardown(async () => {
       await client.destroy();
-      server.close();
+      await upstream.close();
     });
     const { sink, ended } = send(client);
     const row = orderly
@@ -433,12 +430,7 @@ for (const [how, end, orderly] of [
 }
 
 t.test('refused the connection', async (t) => {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as net.AddressInfo;
-  server.close();
-  await once(server, 'close');
-  const client = new UpstreamClient(target(`http://127.0.0.1:${port}`));
+  const client = new UpstreamClient(target(`http://127.0.0.1:${await closedPort()}`));
   t.teardown(() => client.destroy());
   const { sink, ended } = send(client);
   expectEnding(t, await ended, { ending: { kind: 'not_started' }, code: 'ECONNREFUSED', ...release }, sink);

@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import t from 'tap';
 import { reach } from '../../src/upstream/reach.ts';
 import { RawUpstream, scripts } from '../helpers/raw-upstream.ts';
@@ -44,9 +42,10 @@ t.test('nothing there, no such name, nobody who answers', async (t) => {
   });
   t.match(await reach('http://no-such-host.invalid', limitMs), { kind: 'failed', reason: /no-such-host/ });
   // It accepts, and never says a word of TLS.
-  const mute = createServer().listen(0, '127.0.0.1');
-  await once(mute, 'listening');
+  const mute = await RawUpstream.listen(scripts.silent());
   t.teardown(() => mute.close());
-  const { port } = mute.address() as AddressInfo;
-  t.match(await reach(`https://127.0.0.1:${port}`, 100), { kind: 'failed', code: 'UND_ERR_CONNECT_TIMEOUT' });
+  t.match(await reach(`https://127.0.0.1:${mute.port}`, 100), {
+    kind: 'failed',
+    code: 'UND_ERR_CONNECT_TIMEOUT',
+  });
 });
