@@ -21,6 +21,8 @@ const rooms: Readonly<Record<string, Room>> = {
     packages: ['fastify', '@fastify/http-proxy', 'undici', 'ws'],
   },
   loops: { rooms: ['core', 'store', 'upstream', 'events', 'errors'], packages: [] },
+  // The command line stands on it, and so may an API: it knows neither a process nor a terminal.
+  operator: { rooms: ['core', 'store', 'errors', 'events'], packages: [], builtins: [] },
   ops: { rooms: ['errors', 'events'], packages: ['fastify'] },
   telemetry: { rooms: ['core', 'events'], packages: ['pino', 'prom-client'] },
   // It judges facts that others gather.
@@ -33,6 +35,7 @@ const rooms: Readonly<Record<string, Room>> = {
       'store',
       'store/postgres',
       'upstream',
+      'operator',
       'doctor',
       'telemetry',
       'ops',
@@ -152,6 +155,17 @@ t.test('core has no state in its modules: what is remembered is passed in', asyn
       );
       t.notMatch(statement, /^\s+(\w+ )*static\b/m, where);
     }
+  }
+});
+
+t.test('operator knows no process, no terminal and no command line', async (t) => {
+  for (const file of filesIn(join(src, 'operator'))) {
+    const code = readFileSync(file, 'utf8').replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+    t.notMatch(
+      code,
+      /\b(process|stdin|stdout|stderr|console|exitCode)\b|['"` ]--\w|oncegate keys/,
+      relative(src, file),
+    );
   }
 });
 

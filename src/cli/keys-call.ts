@@ -1,6 +1,6 @@
-import type { Config } from '../config/config.ts';
 import { duration } from '../config/duration.ts';
 import { OncegateError } from '../errors.ts';
+import type { OperatorSettings } from '../operator/settings.ts';
 import type { OperatorStore } from '../store/operator.ts';
 import { type Args, misuse } from './args.ts';
 import type { Command } from './commands.ts';
@@ -11,7 +11,7 @@ export interface KeysCall {
   readonly command: Command;
   readonly args: Args;
   readonly io: Io;
-  readonly config: Config;
+  readonly settings: OperatorSettings;
 }
 
 /** What is left to do once all flags are good: to the exit code. */

@@ -1,9 +1,10 @@
 import { hostname, userInfo } from 'node:os';
 import { createInterface } from 'node:readline';
+import { recordJson } from '../operator/json-view.ts';
+import { shortId } from '../operator/short-id.ts';
 import type { ChangeResult, Decision, RecordView } from '../store/operator.ts';
 import { fault, flagText, hasFlag, type KeysCall, notDone, say } from './keys-call.ts';
-import { recordJson } from './keys-json.ts';
-import { recordTable, shortId } from './keys-text.ts';
+import { recordTable } from './keys-text.ts';
 import { storeFlags } from './store-flags.ts';
 
 /** Letters to type: enough to have looked at the id. */

@@ -1,9 +1,12 @@
+import { precisionFor } from '../operator/lookup.ts';
+import { waitFor } from '../operator/next-steps.ts';
+import { shortId } from '../operator/short-id.ts';
 import type { RecordView } from '../store/operator.ts';
 import { type KeysCall, notDone, type Ready } from './keys-call.ts';
 import { decisionOf, isAnother, isConfirmed, tell } from './keys-decide.ts';
 import { finder } from './keys-find.ts';
-import { whenUnknown } from './keys-next.ts';
-import { idLetters, moment, shortId } from './keys-text.ts';
+import { waitText } from './keys-next.ts';
+import { moment } from './keys-text.ts';
 import { storeFlags } from './store-flags.ts';
 
 const warning = 'Its answer is erased for good. A retry after a minute runs the request AGAIN.';
@@ -11,7 +14,7 @@ const warning = 'Its answer is erased for good. A retry after a minute runs the 
 const memory = '.\nA replica that replayed this answer a moment ago may replay it for up to 30 s more.';
 
 export function purgeKey(call: KeysCall): Ready {
-  const find = finder(call, { letters: idLetters, placedKey: true });
+  const find = finder(call, precisionFor({ kind: 'purge' }));
   const by = decisionOf(call);
   return async (store) => {
     const record = await find(store);
@@ -35,7 +38,7 @@ function refusalOf(call: KeysCall, record: RecordView): string | null {
     case 'completed':
       return null;
     case 'in_progress':
-      return whenUnknown(call, record);
+      return waitText(waitFor(call.settings, record), record);
     case 'unknown':
     case 'dead_letter':
       return `Resolve it first: oncegate keys show ${shortId(record)}${storeFlags(call.args)} says how.`;

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { compilePolicies } from '../config/config.ts';
 import { givenAnswer } from '../core/given-answer.ts';
 import { createMemos } from '../core/memos.ts';
-import type { Policy } from '../core/policy.ts';
 import { type StoredAnswer, waitingStates } from '../core/record.ts';
 import { asError } from '../errors.ts';
+import { precisionFor } from '../operator/lookup.ts';
+import { nextSteps } from '../operator/next-steps.ts';
+import { shortId } from '../operator/short-id.ts';
 import type { RecordView } from '../store/operator.ts';
-import { configFile } from './config-file.ts';
 import {
   fault,
   flagDurationMs,
@@ -18,9 +18,9 @@ import {
   type Ready,
 } from './keys-call.ts';
 import { decisionOf, isAnother, isConfirmed, tell } from './keys-decide.ts';
-import { fewLetters, finder } from './keys-find.ts';
-import { nextSteps } from './keys-next.ts';
-import { idLetters, moment, shortId } from './keys-text.ts';
+import { finder } from './keys-find.ts';
+import { nextText, nextWords } from './keys-next.ts';
+import { moment } from './keys-text.ts';
 
 /** Milliseconds. As in the config: an answer that is past its retention at once would be run again. */
 const leastRetentionMs = 1_000;
@@ -35,23 +35,21 @@ export function resolveKey(call: KeysCall): Ready {
   if (retention !== null && retention < leastRetentionMs)
     throw fault(call, '--retention is too short; write at least 1s');
   // Kept for less than the sidecars would, a retry would run again.
-  if (
-    resolution.kind === 'completed' &&
-    retention === null &&
-    configFile(call.args, call.io).file === undefined
-  )
+  if (resolution.kind === 'completed' && retention === null && !call.settings.knowsRoutes)
     throw fault(
       call,
       "how long answers are kept is in the sidecars' file: give it with --config, or say --retention 7d",
     );
   const by = decisionOf(call);
-  const find = finder(call, { letters: lettersOf(call), placedKey: true });
+  // With --yes nobody is shown the record.
+  const isChecked = !hasFlag(call, 'yes') || flagText(call, 'epoch') !== null;
+  const find = finder(call, precisionFor({ kind: 'resolve', isChecked }));
   return async (store) => {
     const record = await find(store);
     if (record === null || isAnother(call, record)) return 1;
     if (!isWaiting(record))
       return notDone(call, `not done: ${shortId(record)} is ${record.state}. ${adviceOn(call, record)}`);
-    const policy = policyOf(call, record);
+    const policy = call.settings.policyFor(record.method, record.path);
     const retentionMs = retention ?? policy.retentionMs;
     if (resolution.kind === 'released') {
       if (!(await isConfirmed(call, record, 'It did not run: the next retry with this key runs it.')))
@@ -88,18 +86,13 @@ export function resolveKey(call: KeysCall): Ready {
   };
 }
 
-/** The beginning of an ID may come to mean another record: either the person is shown which, or the epoch says which. */
-function lettersOf(call: KeysCall): number {
-  return hasFlag(call, 'yes') && flagText(call, 'epoch') === null ? idLetters : fewLetters;
-}
-
 function isWaiting({ state }: RecordView): boolean {
   return waitingStates.some((waiting) => waiting === state);
 }
 
 function adviceOn(call: KeysCall, record: RecordView): string {
-  return nextSteps(call, record)
-    .map(({ text, commands }) => [text, ...commands.map((command) => `  ${command}`)].join('\n'))
+  return nextSteps(call.settings, record)
+    .map((step) => nextText(nextWords(call, record, step)))
     .join('\n');
 }
 
@@ -107,11 +100,6 @@ function keptText(after: RecordView | null): string {
   return after === null || after.retainUntilMs === null
     ? ''
     : `, until ${moment(after.retainUntilMs, after)}`;
-}
-
-/** By the same routes as the sidecar's, if the config is; which upstream they have does not matter here. */
-function policyOf({ config }: KeysCall, { method, path }: RecordView): Policy {
-  return compilePolicies(config, 'http://upstream.invalid').policyFor(method, path);
 }
 
 const answerFlags = ['status', 'header', 'body', 'body-file'];

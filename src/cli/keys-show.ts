@@ -1,30 +1,38 @@
 import { createMemos } from '../core/memos.ts';
-import type { StoredAnswer } from '../core/record.ts';
 import { decodeStored } from '../core/response.ts';
+import { answerJson, historyJson, recordJson } from '../operator/json-view.ts';
+import { precisionFor } from '../operator/lookup.ts';
+import { shortId } from '../operator/short-id.ts';
+import { type AnswerView, view } from '../operator/view.ts';
 import type { History, RecordView } from '../store/operator.ts';
 import { hasFlag, type KeysCall, type Ready, say } from './keys-call.ts';
-import { fewLetters, finder } from './keys-find.ts';
-import { answerJson, historyJson, recordJson } from './keys-json.ts';
-import { type Next, nextSteps } from './keys-next.ts';
-import { moment, plain, shortId, table, timeText } from './keys-text.ts';
+import { finder } from './keys-find.ts';
+import { nextText, nextWords } from './keys-next.ts';
+import { moment, plain, table, timeText } from './keys-text.ts';
 
 export function showKey(call: KeysCall): Ready {
-  const find = finder(call, { letters: fewLetters, placedKey: false });
+  const find = finder(call, precisionFor({ kind: 'show' }));
+  const withAnswer = hasFlag(call, 'answer');
   return async (store) => {
     const record = await find(store);
     if (record === null) return 1;
-    const history = await store.history(record);
-    const wantsAnswer = hasFlag(call, 'answer');
-    const answer = wantsAnswer ? await store.answerAt(record) : null;
-    const next = nextSteps(call, record);
+    const { history, answer, next } = await view({ store, settings: call.settings }, record, { withAnswer });
+    const steps = next.map((step) => nextWords(call, record, step));
     if (hasFlag(call, 'json')) {
-      const more = wantsAnswer ? { answer: answerJson(answer) } : {};
-      say(call, JSON.stringify({ ...recordJson(record), ...historyJson(history), ...more, next }));
+      say(
+        call,
+        JSON.stringify({
+          ...recordJson(record),
+          ...historyJson(history),
+          ...answerJson(answer),
+          next: steps,
+        }),
+      );
       return 0;
     }
     say(call, table([...facts(record), ...past(history)]));
-    if (wantsAnswer) say(call, `\n${answerText(answer)}`);
-    say(call, `\n${next.map(nextText).join('\n')}`);
+    if (answer.kind !== 'not_asked') say(call, `\n${answerText(answer)}`);
+    say(call, `\n${steps.map(nextText).join('\n')}`);
     return 0;
   };
 }
@@ -80,16 +88,13 @@ function past({ audit, lateAnswers }: History): string[][] {
   ];
 }
 
-function answerText(answer: StoredAnswer | null): string {
-  if (answer === null) return 'no answer is kept';
-  const headers = decodeStored(createMemos(), answer.headers) ?? [];
+function answerText(view: Exclude<AnswerView, { kind: 'not_asked' }>): string {
+  if (view.kind === 'none') return 'no answer is kept';
+  const { status, headers: encoded, body } = view.answer;
+  const headers = decodeStored(createMemos(), encoded) ?? [];
   const lines = headers.flatMap((name, i) =>
     i % 2 === 0 ? [`${name}: ${plain(headers[i + 1] ?? '')}`] : [],
   );
-  const text = answer.body?.toString() ?? '(no body is kept)';
-  return [`status ${answer.status}`, ...lines, '', ...text.split('\n').map(plain)].join('\n');
-}
-
-function nextText({ text, commands }: Next): string {
-  return [text, ...commands.map((command) => `  ${command}`)].join('\n');
+  const text = body?.toString() ?? '(no body is kept)';
+  return [`status ${status}`, ...lines, '', ...text.split('\n').map(plain)].join('\n');
 }

@@ -1,13 +1,6 @@
-import { hashOf, type RecordId } from '../core/record.ts';
 import { roughly } from '../doctor/roughly.ts';
+import { shortId } from '../operator/short-id.ts';
 import type { RecordView } from '../store/operator.ts';
-
-/** Letters of an id as people get to see it: with 64 bits no two of any number of records are ever the same. */
-export const idLetters = 16;
-
-export function shortId(id: RecordId): string {
-  return hashOf(id).slice(0, idLetters);
-}
 
 /** Control and invisible characters. What came from clients must not steer the terminal it is shown on. */
 const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;

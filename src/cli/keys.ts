@@ -10,6 +10,7 @@ import type { KeysCall, Ready } from './keys-call.ts';
 import { listKeys } from './keys-list.ts';
 import { purgeKey } from './keys-purge.ts';
 import { resolveKey } from './keys-resolve.ts';
+import { operatorSettings } from './keys-settings.ts';
 import { showKey } from './keys-show.ts';
 import { requireStore } from './require-store.ts';
 import type { Io } from './run.ts';
@@ -47,9 +48,10 @@ const actions: Readonly<Record<string, Action>> = {
 
 export async function keysCommand(command: Command, args: Args, io: Io): Promise<number> {
   const action = actionOf(command, args);
-  const config = loadConfig({ ...configFile(args, io), flags: settingsOf(command, args), env: io.env });
+  const file = configFile(args, io);
+  const config = loadConfig({ ...file, flags: settingsOf(command, args), env: io.env });
   // Every flag is looked at before anything is asked.
-  const ready = action.prepare({ command, args, io, config });
+  const ready = action.prepare({ command, args, io, settings: operatorSettings(config, file) });
   const target = requireStore(config.store);
   const { durability } = target;
   if (target.kind === 'external') return await decideOn({ url: target.url, durability }, ready);

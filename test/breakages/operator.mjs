@@ -57,4 +57,18 @@ export const breakages = [
     replace: '`,\n  from: waiting,',
     test: 'test/e2e/operator.test.ts',
   },
+  {
+    rule: 'a key that may be elsewhere too changes nothing',
+    file: 'src/operator/lookup.ts',
+    find: '  if (isPlaced) return',
+    replace: "  if (isPlaced && key === '') return",
+    test: 'test/operator/lookup.test.ts',
+  },
+  {
+    rule: "a key is not looked for where other settings than the sidecars' place it",
+    file: 'src/operator/find.ts',
+    find: 'inStore !== null && inStore !== settings.identity',
+    replace: "inStore === ''",
+    test: 'test/operator/find.test.ts',
+  },
 ];

@@ -103,9 +103,9 @@ export const breakages = [
   },
   {
     rule: 'a short id that nobody is asked about changes nothing',
-    file: 'src/cli/keys-resolve.ts',
-    find: '? idLetters : fewLetters',
-    replace: '? fewLetters : fewLetters',
+    file: 'src/operator/lookup.ts',
+    find: 'purpose.isChecked ? fewLetters : idLetters',
+    replace: 'purpose.isChecked ? fewLetters : fewLetters',
     test: 'test/cli/keys.test.ts',
   },
   {

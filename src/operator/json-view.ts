@@ -1,12 +1,12 @@
 import { createMemos } from '../core/memos.ts';
-import type { StoredAnswer } from '../core/record.ts';
 import { decodeStored } from '../core/response.ts';
 import type { History, RecordView } from '../store/operator.ts';
-import { shortId } from './keys-text.ts';
+import { shortId } from './short-id.ts';
+import type { AnswerView } from './view.ts';
 
 const time = (atMs: number | null): string | null => (atMs === null ? null : new Date(atMs).toISOString());
 
-/** For scripts: never the answer itself, unless asked for by name. */
+/** A record as JSON carries it, for scripts and for an API. Never its answer: see `answerJson`. */
 export function recordJson(record: RecordView): Record<string, unknown> {
   const { scope, seenAtMs, reservedAtMs, deadlineMs, completedAtMs, retainUntilMs, blockedUntilMs, ...rest } =
     record;
@@ -33,14 +33,17 @@ export function historyJson({ audit, lateAnswers }: History): Record<string, unk
   };
 }
 
-/** The body in base64: it is bytes, and may be no text. */
-export function answerJson(answer: StoredAnswer | null): Record<string, unknown> | null {
-  if (answer === null) return null;
-  const { status, headers, body, closeFramed } = answer;
-  return {
-    status,
-    headers: decodeStored(createMemos(), headers),
-    bodyBase64: body?.toString('base64') ?? null,
-    closeFramed,
-  };
+/** Has no `answer` where it was not asked for. The body is in base64: it is bytes, and may be no text. */
+export function answerJson(view: AnswerView): { readonly answer?: Record<string, unknown> | null } {
+  switch (view.kind) {
+    case 'not_asked':
+      return {};
+    case 'none':
+      return { answer: null };
+    case 'kept': {
+      const { status, headers, body, closeFramed } = view.answer;
+      const bodyBase64 = body?.toString('base64') ?? null;
+      return { answer: { status, headers: decodeStored(createMemos(), headers), bodyBase64, closeFramed } };
+    }
+  }
 }
