@@ -1,6 +1,6 @@
 import { createMemos } from '../core/memos.ts';
 import { decodeStored } from '../core/response.ts';
-import type { History, RecordView } from '../store/operator.ts';
+import type { ChangeResult, History, RecordView } from '../store/operator.ts';
 import { shortId } from './short-id.ts';
 import type { AnswerView } from './view.ts';
 
@@ -46,4 +46,11 @@ export function answerJson(view: AnswerView): { readonly answer?: Record<string,
       return { answer: { status, headers: decodeStored(createMemos(), headers), bodyBase64, closeFramed } };
     }
   }
+}
+
+/** What a change came to. `now`: the record as it is then; null: it is gone, or nobody could see. */
+export function changeJson(before: RecordView, result: ChangeResult): Record<string, unknown> {
+  const now = 'record' in result && result.record !== null ? recordJson(result.record) : null;
+  const error = 'cause' in result ? result.cause.message : undefined;
+  return { result: result.kind, id: shortId(before), now, error };
 }

@@ -58,6 +58,13 @@ export const breakages = [
     test: 'test/e2e/operator.test.ts',
   },
   {
+    rule: 'what a person found out about one epoch changes no other',
+    file: 'src/operator/plan.ts',
+    find: 'epoch === null || epoch === record.epoch ? null',
+    replace: 'epoch === null || epoch !== undefined ? null',
+    test: 'test/operator/resolve.test.ts',
+  },
+  {
     rule: 'a key that may be elsewhere too changes nothing',
     file: 'src/operator/lookup.ts',
     find: '  if (isPlaced) return',
@@ -70,5 +77,19 @@ export const breakages = [
     find: 'inStore !== null && inStore !== settings.identity',
     replace: "inStore === ''",
     test: 'test/operator/find.test.ts',
+  },
+  {
+    rule: 'nobody plans to resolve what does not wait',
+    file: 'src/operator/resolve.ts',
+    find: 'if (!isWaiting(record)) return',
+    replace: 'if (!isWaiting(record) && retention === null) return',
+    test: 'test/operator/resolve.test.ts',
+  },
+  {
+    rule: 'an answer is not kept by defaults where the routes are not known',
+    file: 'src/operator/retention.ts',
+    find: "resolution === 'complete' && !knowsRoutes",
+    replace: "resolution !== 'complete' && !knowsRoutes && retentionMs !== null",
+    test: 'test/operator/resolve.test.ts',
   },
 ];

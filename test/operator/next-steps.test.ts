@@ -1,7 +1,10 @@
 import t from 'tap';
+import { sourcesOf, states } from '../../src/core/record.ts';
 import { nextSteps } from '../../src/operator/next-steps.ts';
+import { planPurge } from '../../src/operator/purge.ts';
+import { planResolve } from '../../src/operator/resolve.ts';
 import type { RecordView } from '../../src/store/operator.ts';
-import { completed, doubtful } from '../store/operator-harness.ts';
+import { completed, doubtful, given } from '../store/operator-harness.ts';
 import { reserved } from '../store/samples.ts';
 import { type Room, room, settings } from './room.ts';
 
@@ -40,3 +43,32 @@ t.test('settled: purge; free: nothing, or wait for the end of the block', async 
   t.strictSame(stepsOf(purged), [{ kind: 'blocked', blockedUntilMs }]);
   t.strictSame(stepsOf({ ...purged, seenAtMs: blockedUntilMs as number }), [{ kind: 'retry' }]);
 });
+
+t.test(
+  'a step is offered exactly where its plan is not refused, and where the table of moves has it',
+  async (t) => {
+    const retention = { kind: 'of_route' } as const;
+    const { answer } = given;
+    for (const state of states) {
+      const record = { ...sample, state };
+      const offers = stepsOf(record).map(({ kind }) => kind);
+      const plans = [
+        planResolve(settings(), record, { resolution: { kind: 'complete', answer }, retention, epoch: null }),
+        planResolve(settings(), record, { resolution: { kind: 'release' }, retention, epoch: null }),
+        planPurge(settings(), record, { epoch: null }),
+      ];
+      const may = plans.flatMap((planned) => (planned.kind === 'may' ? [planned.plan.kind] : []));
+      t.strictSame(
+        offers.filter((kind) => ['complete', 'release', 'purge'].includes(kind)),
+        may,
+        state,
+      );
+      t.equal(may.includes('complete'), sourcesOf('completed', 'operator').includes(state), state);
+      t.equal(
+        may.includes('release') || may.includes('purge'),
+        sourcesOf('failed_retryable', 'operator').includes(state),
+        state,
+      );
+    }
+  },
+);

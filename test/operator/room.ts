@@ -7,6 +7,9 @@ import type { PostgresStore } from '../../src/store/postgres/postgres.ts';
 import { operatorAt } from '../store/operator-harness.ts';
 import { type PostgresHarness, postgresHarness } from '../store/postgres-harness.ts';
 
+export const routeRetentionMs = 86_400_000;
+export const maxStoredBodyBytes = 1_024;
+
 /** As a config with one tenant and a scope by endpoint gives them. */
 export function settings(changes: Partial<OperatorSettings> = {}): OperatorSettings {
   return {
@@ -16,7 +19,7 @@ export function settings(changes: Partial<OperatorSettings> = {}): OperatorSetti
     guardedMethods: ['POST', 'PATCH', 'POST'],
     sweepMs: 2_000,
     knowsRoutes: true,
-    policyFor: () => ({ retentionMs: 86_400_000, maxStoredBodyBytes: 1_024 }),
+    policyFor: () => ({ retentionMs: routeRetentionMs, maxStoredBodyBytes }),
     ...changes,
   };
 }

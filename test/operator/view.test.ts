@@ -1,10 +1,10 @@
 import t from 'tap';
-import { recordJson } from '../../src/operator/json-view.ts';
+import { changeJson, recordJson } from '../../src/operator/json-view.ts';
 import { list } from '../../src/operator/list.ts';
 import { shortId } from '../../src/operator/short-id.ts';
 import { view } from '../../src/operator/view.ts';
-import { completed, doubtful } from '../store/operator-harness.ts';
-import { answer, reserved } from '../store/samples.ts';
+import { by, completed, doubtful } from '../store/operator-harness.ts';
+import { answer, reserved, retentionMs } from '../store/samples.ts';
 import { type Room, room, settings } from './room.ts';
 
 let here: Room;
@@ -73,4 +73,19 @@ t.test('as JSON: an ID beside the key, times that people read, never the answer'
     Object.keys(shown).filter((name) => ['body', 'headers', 'fingerprint', 'answer'].includes(name)),
     [],
   );
+});
+
+t.test('a change as JSON: what it came to, and the record as it is then', async (t) => {
+  const record = await here.seen(await doubtful(here.sidecar));
+  const id = shortId(record);
+  const done = await here.store.releaseIfUnchanged(record, by, retentionMs);
+  t.match(changeJson(record, done), { result: 'done', id, now: { id, state: 'failed_retryable' } });
+  const refused = await here.store.releaseIfUnchanged(record, by, retentionMs);
+  t.match(changeJson(record, refused), { result: 'refused', id, now: { state: 'failed_retryable' } });
+  t.strictSame(changeJson(record, { kind: 'unconfirmed', cause: new Error('cut') }), {
+    result: 'unconfirmed',
+    id,
+    now: null,
+    error: 'cut',
+  });
 });
