@@ -2,7 +2,6 @@ import type { FastifyInstance } from 'fastify';
 import type { Config } from './config/config.ts';
 import { routeLines } from './config/describe.ts';
 import { createMemos } from './core/memos.ts';
-import type { UpstreamTarget } from './core/policy.ts';
 import type { Policies } from './core/routes.ts';
 import { exposureWarnings } from './doctor/judge-exposure.ts';
 import { judgeStandbys } from './doctor/judge-server.ts';
@@ -26,7 +25,7 @@ import { Lease } from './store/lease.ts';
 import { openStore, type StoreTarget, whenReachable } from './store/postgres/open.ts';
 import { type Logger, logEvents } from './telemetry/logger.ts';
 import { createMetrics, type Metrics } from './telemetry/metrics.ts';
-import { UpstreamClient } from './upstream/client.ts';
+import { Clients } from './upstream/clients.ts';
 
 export interface StartOptions {
   readonly config: Config;
@@ -76,7 +75,9 @@ export async function start(options: StartOptions): Promise<Running> {
   const { store } = opened;
   const lease = new Lease(store, config.leaseMs);
   const attempts = new Attempts();
-  const clients = new Clients(log);
+  const clients = new Clients({
+    onSinkError: (error) => log.error({ error: error.message }, 'answer not taken'),
+  });
   const shareBytes = memoryShare(config.workers);
   const heldLimitBytes = heldLimitOf(shareBytes);
   const budget = new Budget(heldLimitBytes);
@@ -221,31 +222,4 @@ function startLoops(config: Config, { store, lease }: ProxyDeps, sweeper: Sweepe
       runOnce: () => countOnce({ store }),
     }),
   ].map((loop) => loop.start());
-}
-
-/** One pool per upstream, opened when it is first needed; routes to the same origin share it. */
-class Clients {
-  readonly #log: Logger;
-  readonly #byTarget = new Map<UpstreamTarget, UpstreamClient>();
-  readonly #byOrigin = new Map<string, UpstreamClient>();
-
-  constructor(log: Logger) {
-    this.#log = log;
-  }
-
-  readonly for = (target: UpstreamTarget): UpstreamClient => {
-    let client = this.#byTarget.get(target) ?? this.#byOrigin.get(target.origin);
-    if (client === undefined) {
-      client = new UpstreamClient(target, {
-        onSinkError: (error) => this.#log.error({ error: error.message }, 'answer not taken'),
-      });
-      this.#byOrigin.set(target.origin, client);
-    }
-    this.#byTarget.set(target, client);
-    return client;
-  };
-
-  async destroy(): Promise<void> {
-    await Promise.all([...this.#byOrigin.values()].map((client) => client.destroy()));
-  }
 }
