@@ -30,5 +30,5 @@ export interface ProxyDeps {
   readonly waiters: Waiters;
   readonly budget: Budget;
   readonly replays: ReplayCache;
-  readonly clientFor: (target: UpstreamTarget) => UpstreamClient;
+  readonly clientFor: (target: UpstreamTarget) => Pick<UpstreamClient, 'dispatch'>;
 }

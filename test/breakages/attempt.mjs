@@ -188,8 +188,8 @@ export const breakages = [
   },
   {
     rule: 'what was never sent is released at a clean stop',
-    file: 'src/main.ts',
-    find: '    await sweeper.releaseUnsent(AbortSignal.timeout(lastWordsMs)).catch(() => {});\n',
+    file: 'src/drain.ts',
+    find: '  await instance.releaseUnsent(isCut.signal).catch(() => {});\n',
     replace: '',
     test: 'test/e2e/stop-after-unconfirmed.test.ts',
   },

@@ -69,8 +69,8 @@ export const breakages = [
   {
     rule: 'a start is patient to its last look at the store',
     file: 'src/main.ts',
-    find: 'await whenReachable(watching, () => renewOnce({ lease }));',
-    replace: 'await renewOnce({ lease });',
+    find: 'await whenReachable(watching, instance.openLease);',
+    replace: 'await instance.openLease();',
     test: 'test/e2e/start.test.ts',
   },
   {
@@ -84,7 +84,7 @@ export const breakages = [
     rule: 'the lease is renewed while it drains',
     file: 'src/main.ts',
     find: '      draining = true;',
-    replace: '      draining = true;\n      await Promise.all(loops.map((loop) => loop.stop()));',
+    replace: '      draining = true;\n      await instance.stopLoops();',
     test: 'test/e2e/drain.test.ts',
   },
   {

@@ -133,7 +133,7 @@ export class Callers {
       `${requestId}: ${status} ${said} ${isWhole ? '' : 'cut '}${body.slice(0, 40).replaceAll('\n', ' ')}`,
     );
     if (status === 0) {
-      if (!sidecar.isDead) ledger.fault(`${requestId} was cut: a fault of ours`);
+      if (!sidecar.isDead && !sidecar.hasCut) ledger.fault(`${requestId} was cut: a fault of ours`);
       return;
     }
     const id = ledger.idOf(caller.tenant, caller.key) ?? '';

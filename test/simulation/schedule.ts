@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { answerRefused } from '../../src/events.ts';
+import { answerRefused, loopDone, requestDone } from '../../src/events.ts';
 import { Callers } from './callers.ts';
 import { Choices } from './choices.ts';
 import { Clockwork } from './clockwork.ts';
@@ -68,10 +68,7 @@ export async function playSchedule({ seed, given = [], isTraced = false }: Sched
       if (label !== 'timer' && label !== 'turn') note(`${owner?.name ?? '-'} ${label}`);
     };
   }
-  const stopListening = answerRefused.subscribe(({ attempt, kept }) => {
-    saw('late answer refused');
-    if (!kept) ledger.settled(attempt);
-  });
+  const subscriptions = listen(saw, ledger);
   // Stacks of expected errors are half the time.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
@@ -82,9 +79,27 @@ export async function playSchedule({ seed, given = [], isTraced = false }: Sched
     return { violation, trace, seen, calls, served, steps: clock.steps };
   } finally {
     clock.uninstall();
-    stopListening();
+    for (const end of subscriptions) end();
     Error.stackTraceLimit = stackTraceLimit;
   }
+}
+
+/** What the sidecars say of themselves. */
+function listen(saw: World['saw'], ledger: Ledger): (() => void)[] {
+  return [
+    answerRefused.subscribe(({ attempt, kept }) => {
+      saw('late answer refused');
+      if (!kept) ledger.settled(attempt);
+    }),
+    requestDone.subscribe(({ verdict, instance }) => {
+      // Whoever asks the store first opens an attempt, under an instance.
+      if (verdict === 'replay' && instance === null) saw('replayed from memory');
+    }),
+    loopDone.subscribe(({ loop, counts }) => {
+      // The first one was opened before the loops started.
+      if (loop === 'lease' && counts['opened'] === 1) saw('lapsed lease');
+    }),
+  ];
 }
 
 async function play(world: World): Promise<{ calls: number; served: number }> {

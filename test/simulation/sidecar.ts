@@ -1,68 +1,43 @@
-import { createMemos } from '../../src/core/memos.ts';
-import type { RecordId, StoredRecord } from '../../src/core/record.ts';
-import { renewalsPerLease, renewOnce } from '../../src/loops/lease-keeper.ts';
-import { Loop } from '../../src/loops/loop.ts';
-import { reapOnce } from '../../src/loops/reaper.ts';
-import { Sweeper } from '../../src/loops/sweeper.ts';
-import { Attempts } from '../../src/proxy/attempts.ts';
-import { Budget } from '../../src/proxy/budget.ts';
+import { drain } from '../../src/drain.ts';
+import { assemble, type Instance, type InstanceParts } from '../../src/instance.ts';
 import type { ProxyDeps } from '../../src/proxy/deps.ts';
 import { Exchange } from '../../src/proxy/exchange.ts';
 import { handle } from '../../src/proxy/handle.ts';
-import { ReplayCache } from '../../src/proxy/replay-cache.ts';
-import { Waiters } from '../../src/proxy/waiters.ts';
-import { Lease } from '../../src/store/lease.ts';
-import type { UpstreamClient } from '../../src/upstream/client.ts';
 import type { Owner } from './clockwork.ts';
 import { SimStore } from './sim-store.ts';
 import { SimUpstreamClient } from './sim-upstream.ts';
 import { SimWire } from './sim-wire.ts';
 import type { Connection } from './sockets.ts';
-import { sweepMs, type World } from './world.ts';
+import { reapMs, sweepMs, type World } from './world.ts';
 
-const identity: ProxyDeps['identity'] = {
+const config: Omit<InstanceParts['config'], 'leaseMs'> = {
   keySources: ['idempotency-key'],
   keyLimits: { minLength: 0, maxLength: 255 },
   tenantHeader: 'x-tenant',
   scopeParts: ['tenant', 'endpoint'],
+  loops: { sweepMs, reapMs },
 };
 
-const heldBytes = 1_000_000;
-const retryMs = 1_000;
-const reapMs = 20_000;
-/** Milliseconds between looks whether a drain is over; then as in src/main.ts. */
-const lookMs = 100;
+const heldLimitBytes = 1_000_000;
 const drainMs = 9_000;
-const lastSettleMs = 5_000;
+/** Milliseconds between tries to open the first lease. */
+const openAgainMs = 1_000;
+/** Milliseconds between looks whether every connection has ended. */
+const lookMs = 100;
 
-class SeenCache extends ReplayCache {
-  readonly #saw: World['saw'];
-
-  constructor({ saw }: World) {
-    super(heldBytes);
-    this.#saw = saw;
-  }
-
-  override find(id: RecordId): StoredRecord | null {
-    const record = super.find(id);
-    if (record !== null) this.#saw('replayed from memory');
-    return record;
-  }
-}
-
-/** One process: all that src/main.ts puts together for guarded requests, but for the sockets. */
+/** One process: the instance that src/main.ts serves, with other sockets, another upstream and another way to the store. */
 export class Sidecar implements Owner {
   readonly name: string;
   readonly wire: SimWire;
-  readonly deps: ProxyDeps;
   readonly #world: World;
+  readonly #instance: Instance;
   readonly connections = new Set<Connection>();
-  readonly #client: SimUpstreamClient;
-  readonly #store: SimStore;
-  readonly #loops: Loop[] = [];
+  #started: Promise<void> = Promise.resolve();
   isDead = false;
   /** It takes no more requests. */
   isDraining = false;
+  /** Its drain took too long, so it has cut its clients. */
+  hasCut = false;
   /** It came to the end of its drain. */
   isDrained = false;
   /** Its drain ended with attempts under way: their requests end with the process. */
@@ -80,86 +55,74 @@ export class Sidecar implements Owner {
     this.monotonicMs = choices.between(0, 1_000_000);
     this.wallMs = choices.between(0, 100_000);
     this.wire = new SimWire(world, this);
-    const store = new SimStore(this.wire);
-    this.#store = store;
-    this.#client = new SimUpstreamClient(world, this);
-    const client = this.#client as unknown as UpstreamClient;
-    this.deps = {
-      identity,
-      memos: createMemos(),
+    const client = new SimUpstreamClient(world, this);
+    this.#instance = assemble({
+      config: { ...config, leaseMs: world.settings.leaseMs },
       policies: { defaults: policy, all: [policy], policyFor: () => policy, policyForAny: () => policy },
-      store,
-      lease: new Lease(store, world.settings.leaseMs),
-      attempts: new Attempts(),
-      waiters: new Waiters(store),
-      budget: new Budget(heldBytes),
-      replays: new SeenCache(world),
-      clientFor: () => client,
-    };
+      store: new SimStore(this.wire),
+      clients: { for: () => client, destroy: () => client.destroy() },
+      heldLimitBytes,
+    });
+  }
+
+  get deps(): ProxyDeps {
+    return this.#instance.deps;
   }
 
   start(): void {
-    const { store, lease, attempts } = this.deps;
-    const { choices, settings } = this.#world;
-    const { leaseMs } = settings;
-    const sweeper = new Sweeper({ store, lease, unsent: attempts.unsent, nowMs: () => performance.now() });
-    const renewMs = leaseMs / renewalsPerLease;
-    let opened = 0;
-    const renew = async () => {
-      const counts = await renewOnce({ lease });
-      if (counts['opened'] === 1) opened += 1;
-      if (opened > 1 && counts['opened'] === 1) this.#world.saw('lapsed lease');
-      return counts;
-    };
-    const loops = [
-      { name: 'lease', everyMs: renewMs, firstMs: 1, retryMs: Math.min(retryMs, renewMs), runOnce: renew },
-      {
-        name: 'sweeper',
-        everyMs: sweepMs,
-        firstMs: choices.between(100, sweepMs),
-        retryMs,
-        runOnce: (signal: AbortSignal) => sweeper.runOnce(signal),
-      },
-      {
-        name: 'reaper',
-        everyMs: reapMs,
-        firstMs: choices.between(100, reapMs),
-        retryMs,
-        runOnce: () => reapOnce({ store }),
-      },
-    ];
-    for (const options of loops) this.#loops.push(new Loop(options).start());
+    this.#started = this.#start();
   }
 
-  /** SIGTERM: what runs is answered, then cut, then given up; the lease is closed and the store last. */
+  /** As src/main.ts, but that it waits for its store for ever, and takes requests meanwhile. */
+  async #start(): Promise<void> {
+    do {
+      try {
+        await this.#instance.openLease();
+        return this.#instance.startLoops();
+      } catch {
+        await passed(openAgainMs);
+      }
+    } while (!this.isDraining);
+  }
+
+  /** SIGTERM. */
   async drain(): Promise<void> {
-    const { attempts, lease } = this.deps;
+    const { saw } = this.#world;
     this.isDraining = true;
-    const cut = setTimeout(() => this.#client.destroy(), drainMs);
-    const atLast = setTimeout(() => {
-      this.hasGivenUp = attempts.size > 0;
-      if (this.hasGivenUp) this.#world.saw('given up at the end of a drain');
-      attempts.abandon();
-    }, drainMs + lastSettleMs);
-    const endMs = performance.now() + drainMs + lastSettleMs;
-    // Those who only wait have no attempt; what is still there at the end has its connection cut.
-    while (attempts.size > 0 || (this.connections.size > 0 && performance.now() < endMs))
-      await new Promise((resolve) => setTimeout(resolve, lookMs));
-    clearTimeout(cut);
-    clearTimeout(atLast);
-    await Promise.all(this.#loops.map((loop) => loop.stop()));
-    await lease.close().catch(() => {});
-    await this.#store.close(lastSettleMs);
+    await this.#started;
+    const data = { close: () => this.#allEnded(), cut: () => this.#cut() };
+    const { abandoned } = await drain(
+      { instance: this.#instance, data, onLeaseNotClosed: () => saw('lease not closed') },
+      drainMs,
+    );
+    this.hasGivenUp = abandoned > 0;
+    if (this.hasGivenUp) saw('given up at the end of a drain');
     this.isDrained = true;
     this.isDead = true;
-    this.#world.saw('drained');
-    for (const connection of this.connections) connection.vanish();
+    saw('drained');
+  }
+
+  async #allEnded(): Promise<void> {
+    while (this.connections.size > 0) await passed(lookMs);
+  }
+
+  #cut(): void {
+    if (this.connections.size > 0) this.#world.saw('clients cut in a drain');
+    this.hasCut = true;
+    for (const connection of this.connections) connection.leave();
   }
 
   /** A request has come in. */
   take(connection: Connection, requestId: string): void {
+    // Cut before anything of it was read.
+    if (!this.connections.has(connection)) return;
     const { policy } = this.#world;
     const { req, res } = connection;
     void handle(this.deps, new Exchange(req, res, { policy, requestId, budget: this.deps.budget }));
   }
+}
+
+/** By the virtual clock, which stands in for the global timers alone. */
+async function passed(ms: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,4 +1,4 @@
-import { sourcesOf } from '../../src/core/record.ts';
+import { sourcesOf, waitingStates } from '../../src/core/record.ts';
 import type { Row } from './sim-row.ts';
 import type { SimServer } from './sim-server.ts';
 import type { Run } from './sim-statements.ts';
@@ -118,4 +118,14 @@ export const passes: Record<string, Run> = {
     return [];
   },
   reap_late_answers: () => [],
+  census(server) {
+    const rows = [...server.rows.values()];
+    const running = rows.filter(({ state }) => state === 'in_progress');
+    const overdue = running.filter(({ deadlineMs }) => deadlineMs < server.nowMs);
+    const waiting = waitingStates.map((which) => rows.filter(({ state }) => state === which));
+    const reserved = waiting.flat().map(({ reservedMs }) => reservedMs);
+    const oldestMs = reserved.length === 0 ? null : server.nowMs - Math.min(...reserved);
+    const counts = [running, overdue, ...waiting].map(({ length }) => length);
+    return [[...counts, oldestMs, server.lateAnswers.size]];
+  },
 };

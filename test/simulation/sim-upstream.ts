@@ -62,7 +62,7 @@ export class SimUpstreamClient implements CallOwner {
   }
 
   /** Ends every call now. */
-  destroy(): void {
+  async destroy(): Promise<void> {
     this.#isClosed = true;
     for (const call of this.#live.keys()) call.abort(new Error('the upstream client was destroyed'));
   }

@@ -67,6 +67,7 @@ const rareStates = [
   'answered answer_unsaved',
   'reserved again after it was reaped',
   'drained',
+  'clients cut in a drain',
   'given up at the end of a drain',
 ] as const;
 

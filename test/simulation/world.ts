@@ -33,6 +33,7 @@ export interface World {
 
 const upstreamTimeoutMs = 8_000;
 export const sweepMs = 10_000;
+export const reapMs = 20_000;
 export const maxStoredBodyBytes = 300;
 
 export function drawSettings(choices: Choices): Settings {
