@@ -15,6 +15,8 @@ export interface SidecarOptions {
   /** Default: a fresh database. */
   readonly databaseUrl?: string;
   readonly upstream: string;
+  /** Of the data port, in this process; default: any port of 127.0.0.1. */
+  readonly listen?: string;
   /** More YAML, at the top level. */
   readonly config?: string;
   /** Of a process of its own: beats the config. */
@@ -39,7 +41,7 @@ export async function sidecar(t: Teardown, options: SidecarOptions): Promise<Sid
   const databaseUrl = options.databaseUrl ?? (await testDatabase(t)).url;
   const flags = [
     { from: 'test', path: ['upstream', 'url'], value: options.upstream },
-    { from: 'test', path: ['listen', 'data'], value: anyPort },
+    { from: 'test', path: ['listen', 'data'], value: options.listen ?? anyPort },
     { from: 'test', path: ['listen', 'ops'], value: anyPort },
     { from: 'test', path: ['store', 'url'], value: databaseUrl },
     { from: 'test', path: ['store', 'migrate'], value: 'auto' },

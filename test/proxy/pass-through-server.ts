@@ -67,8 +67,8 @@ export async function closedPort(): Promise<number> {
   return port;
 }
 
-export async function connect(t: Teardown, port: number): Promise<Socket> {
-  const socket = net.connect(port, '127.0.0.1');
+export async function connect(t: Teardown, port: number, host = '127.0.0.1'): Promise<Socket> {
+  const socket = net.connect(port, host);
   socket.on('error', () => {});
   t.teardown(() => socket.destroy());
   await once(socket, 'connect');
