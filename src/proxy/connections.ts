@@ -65,8 +65,11 @@ const memory = Symbol('memory');
 
 type Counted = ServerResponse & { [memory]?: RequestMemory };
 
-/** `crowded`: there is no room for it. `ignored`: its connection is sealed, and it is neither run nor answered. */
-export type Expected = 'expected' | 'crowded' | 'ignored';
+/**
+ * `crowded`: there is no room for it. `ignored`: its connection is sealed, and it is neither run nor answered. `stray`: its socket is
+ * none that the server's 'connection' event gave us, so no limit holds on it and it cannot be sealed: a fault of ours.
+ */
+export type Expected = 'expected' | 'crowded' | 'ignored' | 'stray';
 
 /**
  * The data port's connections, upgraded ones too. Each owns the answers that it still waits for: Node tells only the first of them
@@ -116,7 +119,7 @@ export class Connections {
   /** A request has come on this connection. */
   expect(res: Counted): Expected {
     const known = lineOf(res);
-    if (known === undefined) return 'expected';
+    if (known === undefined) return 'stray';
     if (known.sealedBy === null && known.unfinished.length >= this.#limits.depth) {
       known.sealedBy = 'depth';
       endAfterLast(known, res.req.socket);

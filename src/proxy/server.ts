@@ -9,7 +9,7 @@ import { ambiguousPath, type FramingFault, framingFault } from '../core/request.
 import { isGuarded } from '../core/routes.ts';
 import { passDone } from '../events.ts';
 import type { Budget } from './budget.ts';
-import { Connections, memoryOf, sealAfterRefusal } from './connections.ts';
+import { Connections, type Expected, memoryOf, sealAfterRefusal } from './connections.ts';
 import type { ProxyDeps } from './deps.ts';
 import { Exchange } from './exchange.ts';
 import { handle } from './handle.ts';
@@ -29,7 +29,11 @@ const unreadableLingerMs = 1_000;
 const usableRequestId = /^[\w.:@/+=-]{1,128}$/;
 
 /** What a request is refused with before anything else is known of it. */
-type Refusal = Omit<FramingFault, 'code'> & { readonly code: FramingFault['code'] | 'overloaded' };
+type Refusal = Omit<FramingFault, 'code'> & {
+  readonly code: FramingFault['code'] | 'overloaded';
+  /** Of ours, for the log. */
+  readonly fault?: string;
+};
 
 const noTunnel: Refusal = {
   code: 'not_supported',
@@ -45,6 +49,17 @@ const crowded: Refusal = {
   code: 'overloaded',
   detail:
     'There is no room for this request at the moment. Nothing was forwarded. Send it again after the time in Retry-After.',
+};
+
+/**
+ * Cannot happen over plain HTTP: Node parses on the socket that its 'connection' event gave us, and src/listen.ts lets only one server
+ * listen. Over TLS it would be another object. Then the request is refused, for nothing would limit or seal its connection.
+ */
+const stray: Refusal = {
+  code: 'overloaded',
+  detail:
+    'This instance cannot take requests on this connection, which is a fault of its own. Nothing was forwarded. Retry with the same key after the time in Retry-After.',
+  fault: 'fault in oncegate: a request came on a connection that nobody announced',
 };
 
 export interface ProxyServer {
@@ -88,7 +103,7 @@ export async function createProxyServer(deps: ProxyDeps, heads: Budget): Promise
     if (expected === 'ignored') return;
     // Node has thrown away what came behind it in the same packet: the next bytes may be the midst of something.
     if (isDeclinedUpgrade(request.raw)) connections.sealAfterDecline(reply.raw);
-    const refusal = connections.isEnding ? stopping : expected === 'crowded' ? crowded : null;
+    const refusal = refusalOf(expected, connections.isEnding);
     if (!take(deps, guardedMethods, { request, reply, refusal })) done();
   });
   app.decorateRequest('taken', false);
@@ -106,6 +121,12 @@ export async function createProxyServer(deps: ProxyDeps, heads: Budget): Promise
     isAnswering: (socket) => connections.isAnswering(socket),
   });
   return { app, cut: () => connections.cut() };
+}
+
+function refusalOf(expected: Exclude<Expected, 'ignored'>, isEnding: boolean): Refusal | null {
+  if (expected === 'stray') return stray;
+  if (isEnding) return stopping;
+  return expected === 'crowded' ? crowded : null;
 }
 
 /** true: this request is answered here and goes no further. */
@@ -159,9 +180,10 @@ function carriesKey({ identity }: ProxyDeps, req: IncomingMessage): boolean {
   return findKey(req.rawHeaders, identity.keySources, identity.keyLimits).kind !== 'none';
 }
 
-async function refuse(exchange: Exchange, fault: Refusal): Promise<void> {
-  exchange.verdict = fault.code;
-  await send(exchange, { kind: 'problem', ...fault });
+async function refuse(exchange: Exchange, { fault, ...problem }: Refusal): Promise<void> {
+  exchange.verdict = problem.code;
+  if (fault !== undefined) exchange.error = new Error(fault);
+  await send(exchange, { kind: 'problem', ...problem });
   exchange.done();
 }
 

@@ -205,4 +205,18 @@ export const breakages = [
     replace: '',
     test: 'test/proxy/connections.test.ts',
   },
+  {
+    rule: 'a request on a connection that nobody announced is refused',
+    file: 'src/proxy/connections.ts',
+    find: "return 'stray';",
+    replace: "return 'expected';",
+    test: 'test/proxy/server.test.ts',
+  },
+  {
+    rule: 'a drain closes every address of localhost',
+    file: 'src/listen.ts',
+    find: '() => servers.push(server),',
+    replace: '() => {},',
+    test: 'test/e2e/localhost.test.ts',
+  },
 ];
