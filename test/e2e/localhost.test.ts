@@ -2,10 +2,11 @@ import dns from 'node:dns';
 import { once } from 'node:events';
 import net from 'node:net';
 import t from 'tap';
+import { send } from '../helpers/client.ts';
 import { sidecar } from '../helpers/sidecar.ts';
 import { until } from '../helpers/until.ts';
+import { testUpstream } from '../helpers/upstream.ts';
 import { connect, seen } from '../proxy/pass-through-server.ts';
-import { send, steeredUpstream } from './steered-upstream.ts';
 
 const both = [
   { address: '127.0.0.1', family: 4 },
@@ -30,7 +31,7 @@ t.test('localhost of two addresses', { skip: !(await hasIpv6()) && 'no IPv6 here
   t.teardown(() => {
     dns.promises.lookup = lookup;
   });
-  const upstream = await steeredUpstream(t);
+  const upstream = await testUpstream(t);
   const running = await sidecar(t, {
     upstream: upstream.url,
     listen: 'localhost:0',
