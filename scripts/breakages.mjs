@@ -6,7 +6,7 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -14,6 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { tsImport } from 'tsx/esm/api';
 import { breakages } from '../test/breakages.mjs';
+import { applyEdit, readSources } from './breakage-place.mjs';
 import { redTest } from './red-test.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -63,15 +64,17 @@ function makeCopy(from) {
   return dir;
 }
 
-/** The first edit that finds nothing to change, by its file. */
+/** The files that it changed, or the fault of the first edit that does not find its place. */
 function applyTo(dir, edits) {
-  return edits.find(({ file, find, replace }) => {
-    const path = join(dir, file);
-    const text = readFileSync(path, 'utf8');
-    const broken = text.replace(find, () => replace);
-    writeFileSync(path, broken);
-    return broken === text;
-  })?.file;
+  const texts = readSources(dir);
+  const files = new Set();
+  for (const edit of edits) {
+    const { file, fault } = applyEdit(texts, edit);
+    if (fault !== undefined) return { fault };
+    files.add(file);
+  }
+  for (const file of files) writeFileSync(join(dir, file), texts.get(file));
+  return { files: [...files] };
 }
 
 const running = new Set();
@@ -128,13 +131,13 @@ function redIn({ code, isCut, output }) {
 }
 
 /** Why the copy is no fair one. */
-async function faultOf(dir, edits) {
+async function faultOf(dir, files) {
   const unusedIsFine = ['--noUnusedLocals', 'false', '--noUnusedParameters', 'false'];
-  if (edits.some(({ file }) => /^src\/.*\.ts$/.test(file))) {
+  if (files.some((file) => /^src\/.*\.ts$/.test(file))) {
     const { code, output } = await run(dir, [tsc, '-p', 'tsconfig.src.json', ...unusedIsFine]);
     if (code !== 0) return `it does not compile: ${output.split('\n')[0]}`;
   }
-  if (edits.some(({ file }) => /\/sql\/|^migrations\//.test(file))) {
+  if (files.some((file) => /\/sql\/|^migrations\//.test(file))) {
     const { code, errors } = await run(dir, ['--import=tsx', 'scripts/prepare-statements.ts']);
     if (code !== 0) return `the server does not take it: ${errors.split('\n')[0]}`;
   }
@@ -146,16 +149,17 @@ async function check({ edits, test }) {
   if (redAnyway !== null) return { fault: `${test} is red without it: ${redAnyway}` };
   const dir = makeCopy(pristine);
   try {
-    const lost = applyTo(dir, edits);
-    if (lost !== undefined) return { fault: `does not apply any more in ${lost}` };
+    const { files, fault: lost } = applyTo(dir, edits);
+    if (lost !== undefined) return { fault: `does not apply any more: ${lost}` };
     const src = { extends: './tsconfig.json', include: ['src'] };
     writeFileSync(join(dir, 'tsconfig.src.json'), JSON.stringify(src));
-    const fault = await faultOf(dir, edits);
-    if (fault !== null) return { fault };
+    const fault = await faultOf(dir, files);
+    if (fault !== null) return { fault, files };
     const ended = await run(dir, ['--import=tsx', test], Math.max(leastMs, 6 * usualMs));
-    if (ended.code === 0) return { fault: `not caught by ${test}` };
+    if (ended.code === 0) return { fault: `not caught by ${test}`, files };
     const red = redIn(ended);
-    return red === null ? { fault: `${test} never began: ${lastLine(ended.errors)}` } : { red };
+    if (red !== null) return { red, files };
+    return { fault: `${test} never began: ${lastLine(ended.errors)}`, files };
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
@@ -170,10 +174,9 @@ const results = [];
 async function work(queue) {
   for (let trial = queue.shift(); trial !== undefined; trial = queue.shift()) {
     const began = Date.now();
-    const { fault = null, red = null } = await check(trial);
+    const { fault = null, red = null, files = [] } = await check(trial);
     const seconds = Math.round((Date.now() - began) / 100) / 10;
-    const { rule, edits, test } = trial;
-    const files = [...new Set(edits.map(({ file }) => file))];
+    const { rule, test } = trial;
     results.push({ rule, file: files.join(', '), test, caught: fault === null, red, fault, seconds });
     const how = fault === null ? `caught by ${test}: ${red}` : `FAILED: ${fault}`;
     console.log(`[${results.length}/${trials.length}] ${rule}\n    ${how} (${seconds} s)`);

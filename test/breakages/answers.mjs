@@ -2,7 +2,7 @@
 export const breakages = [
   {
     rule: 'a problem has the members that SDKs read',
-    file: 'src/core/problem.ts',
+    in: 'ietfReply',
     find: '    ...forSdks(code, status, detail),\n',
     replace: '',
     test: 'test/e2e/answers.test.ts',
@@ -10,7 +10,7 @@ export const breakages = [
   },
   {
     rule: 'a replay does not repeat the time of the first answer',
-    file: 'src/core/response.ts',
+    in: 'notForReplay',
     find: "  'date',\n",
     replace: '',
     test: 'test/e2e/guarded.test.ts',
@@ -18,14 +18,14 @@ export const breakages = [
   },
   {
     rule: 'no client is asked to wait for an outcome that nothing settles',
-    file: 'src/core/problem.ts',
+    in: 'retryAfterSeconds',
     find: '  answer_unsaved: 1,\n',
     replace: '  answer_unsaved: 1,\n  outcome_unknown: 60,\n',
     test: 'test/e2e/answers.test.ts',
   },
   {
     rule: 'a replay does not repeat the grant of another origin',
-    file: 'src/core/cors.ts',
+    in: 'grantedAgain',
     find: "granted.every((one) => one === '*' || one === origin)",
     replace: "granted.every((one) => one !== '')",
     test: 'test/e2e/cors.test.ts',
@@ -40,7 +40,7 @@ export const breakages = [
   },
   {
     rule: 'only a page of a listed origin may read a problem',
-    file: 'src/core/cors.ts',
+    in: 'allowedBy',
     find: 'if (origins.includes(origin)) return origin;',
     replace: 'if (origins.length > 0) return origin;',
     test: 'test/e2e/cors.test.ts',

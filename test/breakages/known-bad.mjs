@@ -6,14 +6,12 @@
  * shows that the simulation's ledger sees what comes of it.
  */
 const simulation = 'test/simulation/schedules.test.ts';
-const model = 'test/simulation/sim-statements.ts';
-const modelOfPasses = 'test/simulation/sim-passes.ts';
 
 export const breakages = [
   // Taking the key.
   {
     rule: 'known bad: check, then insert',
-    file: 'src/store/postgres/sql/reserve.ts',
+    in: 'reserve',
     find: 'ON CONFLICT (scope, key) DO NOTHING\nRETURNING attempt, epoch',
     replace:
       'WHERE NOT EXISTS (SELECT FROM oncegate.record AS seen WHERE seen.scope = item.scope AND seen.key = item.key)\nON CONFLICT (scope, key) DO UPDATE SET attempt = excluded.attempt, epoch = excluded.epoch\nRETURNING attempt, epoch',
@@ -23,7 +21,7 @@ export const breakages = [
         test: simulation,
         more: [
           {
-            file: model,
+            in: 'reserve',
             find: 'if (server.rows.has(id)) return [];',
             replace:
               'const seen = server.rows.get(id);\n    if (seen !== undefined && server.nowMs - seen.reservedMs > 5) return [];',
@@ -34,19 +32,19 @@ export const breakages = [
   },
   {
     rule: 'known bad: one statement inserts and reads, and racers get no row at all',
-    file: 'src/store/postgres/sql/reserve.ts',
+    in: 'reserve',
     find: "'reserve',\n  `INSERT INTO",
     replace: "'reserve',\n  `WITH inserted AS (INSERT INTO",
     more: [
       {
-        file: 'src/store/postgres/sql/reserve.ts',
+        in: 'reserve',
         find: 'ON CONFLICT (scope, key) DO NOTHING\nRETURNING attempt, epoch`',
         replace:
           "ON CONFLICT (scope, key) DO NOTHING\nRETURNING attempt, epoch)\nSELECT attempt::text, epoch FROM inserted\nUNION ALL\nSELECT 'seen ' || record.attempt, record.epoch\nFROM unnest($1::bytea[], $2::text[]) AS asked(scope, key)\nJOIN oncegate.record AS record ON record.scope = asked.scope AND record.key = asked.key`",
       },
       {
         // Its columns still come by `read`; what counts is whether the one statement saw the row.
-        file: 'src/store/postgres/reserver.ts',
+        in: 'Reserver.#withEpochs',
         find: '        lost.set(loser, results[index] ?? wentAway(mayExist));',
         replace:
           "        const result = results[index];\n        const isUnseen = result?.kind === 'exists' && !epochs.has(`seen ${result.record.attempt}`);\n        lost.set(loser, result && !isUnseen ? result : { kind: 'unavailable', cause: new Error('no row at all'), mayExist });",
@@ -56,19 +54,19 @@ export const breakages = [
   },
   {
     rule: 'known bad: a record in progress is taken again after a time',
-    file: 'src/core/record.ts',
+    in: 'moves',
     find: "{ from: 'failed_retryable', to: 'in_progress', by: ['retry'] },",
     replace:
       "{ from: 'failed_retryable', to: 'in_progress', by: ['retry'] },\n  { from: 'in_progress', to: 'in_progress', by: ['retry'] },",
     more: [
       {
-        file: 'src/store/postgres/sql/reserve.ts',
+        in: 'takeOver',
         find: "AND (record.state = 'failed_retryable' OR",
         replace:
           "AND (record.state = 'failed_retryable' OR record.reserved_at < clock_timestamp() - interval '1 s' OR",
       },
       {
-        file: 'src/core/decide.ts',
+        in: 'decide',
         find: "return { kind: 'in_progress', attempt: record.attempt };",
         replace: "return { kind: 'take_over', previous: record };",
       },
@@ -79,7 +77,7 @@ export const breakages = [
         test: simulation,
         more: [
           {
-            file: model,
+            in: 'mayTakeOver',
             find: "if (state !== 'failed_retryable' && !isExpired) return false;",
             replace:
               "if (state !== 'failed_retryable' && !isExpired && nowMs - row.reservedMs < 1_000) return false;",
@@ -91,14 +89,14 @@ export const breakages = [
   {
     // Not by the simulation: the state is still compared, so it takes over only what a later attempt has released.
     rule: 'known bad: a takeover does not ask from which attempt',
-    file: 'src/store/postgres/sql/reserve.ts',
+    in: 'takeOver',
     find: '  AND record.attempt = item.previous_attempt::uuid\n  AND record.epoch = item.previous_epoch::bigint\n',
     replace: '',
     test: 'test/store/postgres.test.ts',
   },
   {
     rule: 'known bad: a waiter takes the key',
-    file: 'src/proxy/handle.ts',
+    in: 'decideAndRun',
     find: "      exchange.verdict = reply.kind === 'problem' ? reply.code : 'wait';",
     replace:
       "      if (reply.kind === 'problem' && reply.code === 'in_progress') return await decideAndRun(deps, exchange, wanted);\n      exchange.verdict = reply.kind === 'problem' ? reply.code : 'wait';",
@@ -107,7 +105,7 @@ export const breakages = [
   },
   {
     rule: 'known bad: a reservation whose answer was lost counts as soon as it is visible',
-    file: 'src/store/postgres/front.ts',
+    in: 'Front.findOut',
     find: 'if (mine.length > 0) await this.#confirm(mine, confirmed);',
     replace:
       "for (const one of mine) confirmed.set(one.attempt, { kind: 'reserved', epoch: found.get(idOf(one))?.record.epoch as string });",
@@ -117,7 +115,7 @@ export const breakages = [
   {
     // There is no rate limit yet: the bound of those who wait stands for it.
     rule: 'known bad: a limit is counted before an existing key is answered',
-    file: 'src/proxy/reserve.ts',
+    in: 'claim',
     find: '  const instance = deps.lease.current();\n',
     replace:
       "  if (!deps.waiters.enter(wanted)) return { kind: 'refuse', code: 'in_progress' };\n  deps.waiters.leave(wanted);\n  const instance = deps.lease.current();\n",
@@ -125,17 +123,17 @@ export const breakages = [
   },
   {
     rule: 'known bad: without its store it forwards all the same',
-    file: 'src/proxy/reserve.ts',
-    find: "          return { kind: 'refuse', code: 'store_unavailable' };\n      }",
+    in: 'claim',
+    find: "exchange.error = result.cause; return { kind: 'refuse', code: 'store_unavailable' };",
     replace:
-      "          isOurs = true;\n          return { kind: 'own', attempt, epoch: '0', takenOver: false };\n      }",
+      "exchange.error = result.cause; isOurs = true; return { kind: 'own', attempt, epoch: '0', takenOver: false };",
     test: 'test/e2e/order.test.ts',
     alsoBy: [{ test: simulation }],
   },
   // The lease, and those who clean up.
   {
     rule: 'known bad: the sweeper frees the key',
-    file: 'src/store/postgres/sql/loops.ts',
+    in: 'sweep',
     find: "  state = 'unknown',",
     replace: "  state = 'failed_retryable', retain_until = clock_timestamp() + interval '1 day',",
     test: 'test/e2e/crash.test.ts',
@@ -144,7 +142,7 @@ export const breakages = [
         test: simulation,
         more: [
           {
-            file: modelOfPasses,
+            in: 'passes',
             find: "(row) => ({ ...row, state: 'unknown' })",
             replace: 'released(server)',
           },
@@ -155,19 +153,19 @@ export const breakages = [
   {
     // Not by the simulation: the process has a guard of its own, and without either it takes more luck than a schedule has.
     rule: 'known bad: a lapsed lease lives again',
-    file: 'src/store/postgres/sql/lease.ts',
+    in: 'renewLease',
     find: /  AND (instance\.)?lease_until > clock_timestamp\(\)\nRETURNING/,
     replace: 'RETURNING',
     test: 'test/store/lease.test.ts',
   },
   {
     rule: 'known bad: the lease is looked at when it is queued, not when it starts',
-    file: 'src/proxy/forward.ts',
+    in: 'forward',
     find: '        return !attempt.isOver && deps.lease.mayStart(attempt.instance);\n      },\n',
     replace: '        return may;\n      },\n',
     more: [
       {
-        file: 'src/proxy/forward.ts',
+        in: 'forward',
         find: '  const call = ',
         replace: '  const may = !attempt.isOver && deps.lease.mayStart(attempt.instance);\n  const call = ',
       },
@@ -177,12 +175,12 @@ export const breakages = [
   },
   {
     rule: 'known bad: the reaper goes by the time of creation',
-    file: 'src/store/postgres/sql/loops.ts',
+    in: 'findReapable',
     find: 'WHERE record.retain_until <= statement_timestamp()\nORDER BY record.retain_until',
     replace: 'WHERE record.reserved_at <= statement_timestamp()\nORDER BY record.reserved_at',
     more: [
       {
-        file: 'src/store/postgres/sql/loops.ts',
+        in: 'reap',
         find: "  AND record.state IN ('completed', 'failed_retryable')\n  AND record.retain_until <= clock_timestamp()\nRETURNING",
         replace: '  AND record.reserved_at <= clock_timestamp()\nRETURNING',
       },
@@ -193,12 +191,12 @@ export const breakages = [
         test: simulation,
         more: [
           {
-            file: modelOfPasses,
+            in: 'isExpired',
             find: 'return retainUntilMs !== null && retainUntilMs <= server.nowMs;',
             replace: 'return retainUntilMs !== 0;',
           },
           {
-            file: modelOfPasses,
+            in: 'passes',
             find: "(row) => (row.state === 'completed' || row.state === 'failed_retryable') && isExpired(server, row),",
             replace: '(row) => isExpired(server, row),',
           },
@@ -209,7 +207,7 @@ export const breakages = [
   // What a failure proves.
   {
     rule: 'known bad: a reset frees the key',
-    file: 'src/upstream/failure.ts',
+    in: 'endingOfFailure',
     find: 'if (!started) return',
     replace: "if (!started || ((error as { code?: string }).code ?? error.message) === 'ECONNRESET') return",
     test: 'test/e2e/failures.test.ts',
@@ -217,7 +215,7 @@ export const breakages = [
   },
   {
     rule: 'known bad: a timeout frees the key',
-    file: 'src/upstream/failure.ts',
+    in: 'endingOfFailure',
     find: 'if (!started) return',
     replace: "if (!started || (error instanceof UpstreamFault && error.code === 'timed_out')) return",
     test: 'test/e2e/failures.test.ts',
@@ -225,7 +223,7 @@ export const breakages = [
   },
   {
     rule: 'known bad: undici retries',
-    file: 'src/upstream/client.ts',
+    in: 'UpstreamClient.send',
     find: 'this.#pool.dispatch(options, call);',
     replace:
       "this.#pool\n      .compose(interceptors.retry({ methods: ['POST'], minTimeout: 1, statusCodes: [500, 502, 503] }))\n      .dispatch(options, call);",
@@ -240,7 +238,7 @@ export const breakages = [
   },
   {
     rule: 'known bad: the upstream call is aborted with the client',
-    file: 'src/proxy/forward.ts',
+    in: 'forward',
     find: 'capture.attach(call);',
     replace:
       "capture.attach(call);\n  exchange.res.once('close', () => call.abort(new Error('client left')));",
@@ -249,7 +247,7 @@ export const breakages = [
   // The answer.
   {
     rule: 'known bad: the client is answered before the completion commits',
-    file: 'src/proxy/complete.ts',
+    in: 'complete',
     find: 'const result = await within(settleAndClose(deps, exchange, settling), unsavedMs);',
     replace:
       "void settleAndClose(deps, exchange, settling);\n  const result = { kind: 'settled', retainUntilMs: null } as SettleResult;",
@@ -258,7 +256,7 @@ export const breakages = [
   },
   {
     rule: 'known bad: a completion does not ask whose the record is',
-    file: 'src/store/postgres/sql/settle.ts',
+    in: 'settle',
     find: '  AND record.attempt = item.attempt::uuid\n',
     replace: '',
     test: 'test/store/postgres.test.ts',
@@ -268,7 +266,7 @@ export const breakages = [
         test: simulation,
         more: [
           {
-            file: model,
+            in: 'settle',
             find: 'const found = heldItems(server, values, settlementColumns).filter(',
             replace:
               "const found = items(values, ['scope', 'key', 'attempt', ...settlementColumns]).flatMap((item) => { const row = server.rowAt(item); return row === undefined ? [] : [{ row, item }]; }).filter(",
@@ -279,7 +277,7 @@ export const breakages = [
   },
   {
     rule: 'known bad: an answer that comes after a release is thrown away',
-    file: 'src/core/record.ts',
+    in: 'moves',
     find: "  { from: 'failed_retryable', to: 'completed', by: ['attempt'] },\n",
     replace: '',
     test: 'test/store/postgres.test.ts',

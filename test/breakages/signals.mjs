@@ -2,21 +2,21 @@
 export const breakages = [
   {
     rule: 'SIGHUP does not end what runs',
-    file: 'src/cli/serve.ts',
+    in: 'untilSignal',
     find: ".on('SIGHUP', heard.onHangup);\n  if",
     replace: ';\n  if',
     test: 'test/e2e/hangup.test.ts',
   },
   {
     rule: 'a SIGHUP to all workers is told once',
-    file: 'src/cli/serve.ts',
+    in: 'untilSignal',
     find: 'onHangup: ignore }',
     replace: 'onHangup }',
     test: 'test/e2e/hangup.test.ts',
   },
   {
     rule: 'a worker is stopped by the first process alone',
-    file: 'src/cli/serve.ts',
+    in: 'untilSignal',
     find: 'onSignal: ignore, onHangup: ignore',
     replace: 'onSignal, onHangup: ignore',
     test: 'test/e2e/workers.test.ts',
