@@ -77,7 +77,9 @@ t.test('a sidecar in a small container holds less, and says which bodies it cann
 
 t.test('a sidecar in a small container takes no more requests than it has memory for', async (t) => {
   const upstream = await testUpstream(t, ({ url }, res) => void (url === '/held' ? null : res.end()));
-  const running = await sidecarProcess(t, { upstream: upstream.url, env: inContainer(64 * mb) });
+  // So long that none of them ends by itself while the others come.
+  const config = 'upstream: { timeout: 10m }';
+  const running = await sidecarProcess(t, { upstream: upstream.url, config, env: inContainer(64 * mb) });
   const port = Number(new URL(running.dataUrl).port);
   const head = `GET /held HTTP/1.1\r\nHost: a\r\nX-Long: ${'x'.repeat(15_000)}\r\n\r\n`;
   const spare = await connect(t, port);

@@ -25,7 +25,7 @@ export interface UpstreamRequest {
 export interface AnswerSink {
   /** Head of the final answer, status 200 to 599; at most once, before any data. */
   onHead(head: { readonly status: number; readonly headers: string[] }): void;
-  /** The chunk may be kept. false: read no more until `resume()`; up to 64 kB already in hand still come. */
+  /** The chunk may be kept. false: read no more until `resume()`; up to 128 kB already in hand still come. */
   onData(chunk: Buffer): boolean;
   /** Other requests wait for this connection. false: it is not the client of this answer that holds it up. */
   makeWay(): boolean;

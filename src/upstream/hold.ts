@@ -29,7 +29,10 @@ function readUnlessHeld(this: HoldableSocket, size?: number): unknown {
   return Socket.prototype.read.call(this, size);
 }
 
-/** The rest of the chunk in hand (at most 64 kB) is still delivered. */
+/**
+ * The rest of the chunk in hand is still delivered: at most 128 kB, for Node reads 64 kB at a time while less than its high-water mark,
+ * 16 kB or (from Node.js 22 on) 64 kB, stands in its buffer.
+ */
 export function hold(socket: HoldableSocket): void {
   socket[held] = true;
 }

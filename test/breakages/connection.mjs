@@ -186,8 +186,8 @@ export const breakages = [
   },
   {
     rule: 'a process that stops takes no new request',
-    in: 'createProxyServer',
-    find: 'connections.isEnding ? stopping : ',
+    in: 'refusalOf',
+    find: 'if (isEnding) return stopping;',
     replace: '',
     test: 'test/e2e/own-words.test.ts',
   },

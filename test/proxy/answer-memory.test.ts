@@ -17,7 +17,8 @@ import { post, target } from '../upstream/send.ts';
 
 const limitBytes = 4_000_000;
 const connections = 20;
-const chunkBytes = 65_536;
+/** What Node may have read of a connection at once (src/upstream/hold.ts). */
+const chunkBytes = 131_072;
 
 /** The most that was ever held. */
 class Watched extends Budget {
