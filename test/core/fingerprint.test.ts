@@ -510,6 +510,15 @@ t.test('rule ids', (t) => {
   t.end();
 });
 
+t.test('the headers that a rule lists', (t) => {
+  const rule: FingerprintRule = { body: 'canonical', ignore: [], headers: ['x-org'] };
+  const headersOf = (headers: readonly string[]) => fingerprintOf(memos, input({ headers }), rule).headers;
+  t.equal(fingerprintOf(memos, input({}), canonicalRule).headers, null);
+  t.same(headersOf(['X-Org', 'a']), headersOf(['x-org', 'a', 'X-Other', 'b']));
+  t.not(headersOf(['X-Org', 'a'])?.digest, headersOf([])?.digest);
+  t.end();
+});
+
 t.test('what is hashed; stored digests depend on it: a change needs a new version in the rule id', (t) => {
   const sha = (text: string) => createHash('sha256').update(text).digest('hex');
   const facts: Facts = {
